@@ -1,0 +1,132 @@
+// What the engine charges in virtual time.
+//
+// Every cost that engine code charges is one entry of this table. A profile gives each entry a value in nanoseconds of
+// CPU time; the structure (who holds which lock, which grace period is waited for) is never a cost and is the same for
+// all profiles. A cost that a profile leaves out is an error, so that no figure rests on a forgotten default.
+//
+// Thread safety: the table is constant.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace mqlab::platform {
+
+enum class Cost : std::uint8_t {
+  // Machine
+  kAtomicLocal,
+  kCachelineTransfer,
+  kLockUncontended,
+  kSpinHandover,
+  kContextSwitch,
+  kWakeUp,
+  kInterrupt,
+  kSyscall,
+  // RCU and SRCU
+  kRcuGpStart,
+  kRcuForceQs,
+  kRcuGpCleanup,
+  kRcuCore,
+  kRcuCallback,
+  kRcuExpedited,
+  kSrcuCall,
+  kSrcuScanPerCpu,
+  kSrcuBarrierPerCpu,
+  // Disks, queues and tag sets
+  kAllocTagSet,
+  kAllocSrcuPerCpu,
+  kFreeSrcuPerCpu,
+  kFreeTagSetPerQueue,
+  kAddDisk,
+  kDelDiskPrepare,
+  kDelDiskSysfs,
+  kDelDiskDevice,
+  kElevatorExit,
+  kDiskRelease,
+  // Drivers
+  kUblkAdd,
+  kUblkStart,
+  kUblkRemove,
+  kUblkServerExit,
+  kNullBlkGroup,
+  kNvmeNsUnlink,
+  kNvmeCtrlStop,
+  kNvmeQueueStop,
+  // I/O path
+  kIoSubmit,
+  kIoComplete,
+  kTagAllocSingle,
+  kTagAllocBatch,
+  kTagPerRequest,
+  kTagFree,
+  kRequestInit,
+  kRunHwQueue,
+  kQuiesceCheck,
+  kScsiCompletion,
+  kCount,
+};
+
+inline constexpr std::size_t kCostCount = static_cast<std::size_t>(Cost::kCount);
+
+struct CostInfo {
+  std::string_view name;
+  std::string_view help;
+};
+
+/// Names as profiles write them, in the order of `Cost`. Unit of every value: ns.
+inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
+    {"atomic_local", "an atomic operation on a line that this CPU touched last"},
+    {"cacheline_transfer", "an atomic operation on a line that another CPU touched last"},
+    {"lock_uncontended", "lock and unlock of a free sleeping lock or spinlock"},
+    {"spin_handover", "from a spinlock's release to the spinning waiter's next instruction"},
+    {"context_switch", "switching a CPU to a woken task"},
+    {"wake_up", "the waker's part of waking a sleeping task"},
+    {"interrupt", "entry and exit of a timer tick that finds work"},
+    {"syscall", "entry and exit of a control command"},
+    {"rcu_gp_start", "the grace-period kthread starting a grace period"},
+    {"rcu_force_qs", "one scan for quiescent states, for each CPU"},
+    {"rcu_gp_cleanup", "the grace-period kthread ending a grace period"},
+    {"rcu_core", "noticing a grace period's start or end on a CPU"},
+    {"rcu_callback", "invoking one callback"},
+    {"rcu_expedited", "an expedited grace period, seen by its caller"},
+    {"srcu_call", "queueing an SRCU callback"},
+    {"srcu_scan_per_cpu", "summing one CPU's SRCU reader counters"},
+    {"srcu_barrier_per_cpu", "posting srcu_barrier()'s callback on one CPU"},
+    {"alloc_tag_set", "allocating a tag set of one queue"},
+    {"alloc_srcu_per_cpu", "allocating a tag set's own SRCU state, for each CPU"},
+    {"free_srcu_per_cpu", "cleaning up a tag set's own SRCU state, for each CPU"},
+    {"free_tag_set_per_queue", "freeing the request maps of one queue"},
+    {"add_disk", "adding a disk: queue, sysfs, uevent"},
+    {"del_disk_prepare", "deleting a disk until its queue is marked dead"},
+    {"del_disk_sysfs", "removing the queue's sysfs and debugfs entries"},
+    {"del_disk_device", "removing the disk's device"},
+    {"elevator_exit", "detaching the elevator"},
+    {"disk_release", "the last put of a disk"},
+    {"ublk_add", "ADD_DEV without the tag set"},
+    {"ublk_start", "START_DEV without the disk"},
+    {"ublk_remove", "DEL_DEV without the tag set: character device and id"},
+    {"ublk_server_exit", "the server's exit: rings, mappings and the character device's release"},
+    {"null_blk_group", "configfs part of creating or destroying a null_blk device"},
+    {"nvme_ns_unlink", "unlinking a namespace from its head and controller"},
+    {"nvme_ctrl_stop", "stopping a controller before its namespaces are removed"},
+    {"nvme_queue_stop", "stopping and freeing one transport queue"},
+    {"io_submit", "an I/O's way down, without its tag"},
+    {"io_complete", "an I/O's way up, without its tag"},
+    {"tag_alloc_single", "one call that allocates one tag"},
+    {"tag_alloc_batch", "one call that allocates a batch of tags, without the requests"},
+    {"tag_per_request", "taking a request that a batch prepared"},
+    {"tag_free", "freeing one tag"},
+    {"request_init", "initialising a request"},
+    {"run_hw_queue", "running a hardware queue that has nothing to dispatch"},
+    {"quiesce_check", "the check for a quiesced queue, inside its lock"},
+    {"scsi_completion", "a SCSI command's completion without running queues"},
+}};
+
+/// Values by `Cost`, in nanoseconds.
+using CostTable = std::array<std::uint64_t, kCostCount>;
+
+constexpr std::size_t index(Cost cost) { return static_cast<std::size_t>(cost); }
+
+}  // namespace mqlab::platform

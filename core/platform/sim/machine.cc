@@ -1,0 +1,402 @@
+#include "platform/sim/machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/cancel.h"
+#include "base/error.h"
+
+namespace mqlab::sim {
+namespace {
+
+using platform::Cost;
+
+thread_local Machine* current_machine = nullptr;
+
+/// Thrown through a task's stack when the machine stops before the task has finished.
+struct Unwind {};
+
+}  // namespace
+
+Task::Task(Machine& machine, std::string name, std::function<void()> body)
+    : name_(std::move(name)), fiber_(machine.host_, std::move(body)) {}
+
+Timer::Timer(Machine& machine, std::function<void()> expired) : machine_(machine), expired_(std::move(expired)) {}
+
+void Timer::arm_at(TimeNs when_ns) {
+  armed_ = true;
+  ++generation_;
+  machine_.timers_.push_back({when_ns, machine_.timer_order_++, this, generation_});
+  std::push_heap(machine_.timers_.begin(), machine_.timers_.end(), std::greater<>{});
+  machine_.horizon_ns_ = std::min(machine_.horizon_ns_, when_ns);
+}
+
+void Timer::arm_jiffies(std::uint64_t delay) { arm_at(machine_.jiffy_time_ns(machine_.jiffies() + delay + 1)); }
+
+bool Timer::cancel() {
+  const bool was_armed = armed_;
+  armed_ = false;
+  if (was_armed) {
+    // The entry must not keep a pointer to a timer that may be gone.
+    std::erase_if(machine_.timers_, [this](const auto& pending) { return pending.timer == this; });
+    std::make_heap(machine_.timers_.begin(), machine_.timers_.end(), std::greater<>{});
+  }
+  return was_armed;
+}
+
+Machine::Machine(const MachineConfig& config)
+    : config_(config),
+      tick_ns_(1'000'000'000ULL / config.hz),
+      random_(config.seed),
+      lanes_(config.lanes == 0 ? config.cpus : std::min(config.lanes, config.cpus)),
+      cpus_(config.cpus),
+      ready_(lanes_.size()) {
+  for (unsigned i = 0; i < cpus_.size(); ++i) {
+    cpus_[i].id = i;
+    cpus_[i].lane = i % static_cast<unsigned>(lanes_.size());
+  }
+}
+
+Machine::~Machine() = default;
+
+Machine& Machine::current() {
+  if (current_machine == nullptr) throw Error(ErrorKind::kInternal, "no simulated machine runs on this thread");
+  return *current_machine;
+}
+
+Machine::Lane& Machine::lane_of(const Cpu& cpu) { return lanes_[cpu.lane]; }
+
+unsigned Machine::this_cpu() const { return cpu_ != nullptr ? cpu_->id : 0; }
+
+bool Machine::cpu_idle(unsigned cpu) const { return cpus_[cpu].running == nullptr && cpus_[cpu].queue.empty(); }
+
+void Machine::run(std::function<void()> root) {
+  Machine* const outer = std::exchange(current_machine, this);
+  spawn({.name = "root"}, std::move(root));
+  try {
+    loop();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  unwind();
+  current_machine = outer;
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Machine::loop() {
+  while (unfinished_ > 0 && !failure_) {
+    if (!step()) report_deadlock();
+    if ((++steps_ & 0xfff) == 0) throw_if_cancelled();
+  }
+}
+
+bool Machine::step() {
+  const TimeNs timer_ns = next_timer_ns();
+  if (!ready_.empty() && ready_.top_key() < timer_ns) {
+    run_lane(lanes_[ready_.top()]);
+    return true;
+  }
+  if (timer_ns == kNever) return false;
+  fire_timers(timer_ns);
+  return true;
+}
+
+TimeNs Machine::next_timer_ns() { return timers_.empty() ? kNever : timers_.front().when_ns; }
+
+void Machine::fire_timers(TimeNs when_ns) {
+  now_ns_ = when_ns;
+  while (!timers_.empty() && timers_.front().when_ns <= when_ns) {
+    std::pop_heap(timers_.begin(), timers_.end(), std::greater<>{});
+    const PendingTimer pending = timers_.back();
+    timers_.pop_back();
+    if (!pending.timer->armed_ || pending.generation != pending.timer->generation_) continue;
+    pending.timer->armed_ = false;
+    interrupt(pending.timer->cpu_, pending.timer->expired_);
+  }
+}
+
+void Machine::interrupt(unsigned cpu, std::function<void()> handler) {
+  cpus_[cpu].interrupts.push_back(std::move(handler));
+  activate(cpus_[cpu]);
+}
+
+void Machine::activate(Cpu& cpu) {
+  Lane& lane = lane_of(cpu);
+  if (!cpu.active) {
+    cpu.active = true;
+    lane.active.push_back(&cpu);
+  }
+  if (&lane == lane_) return;  // it is executing and will look
+  if (!ready_.contains(cpu.lane)) lane.clock_ns = std::max(lane.clock_ns, now_ns());
+  ready_.put(cpu.lane, lane.clock_ns);
+  horizon_ns_ = std::min(horizon_ns_, lane.clock_ns);
+}
+
+TimeNs Machine::horizon(const Lane& lane) const {
+  TimeNs limit = ready_.empty() ? kNever : ready_.top_key();
+  if (!timers_.empty()) limit = std::min(limit, timers_.front().when_ns);
+  const Cpu& cpu = *lane.active.front();
+  if (!cpu.queue.empty() && cpu.running != nullptr)
+    limit = std::min(limit, cpu.running->slice_start_ns_ + config_.slice_ns);
+  if (lane.active.size() > 1) limit = std::min(limit, lane.cpu_since_ns + config_.lane_slice_ns);
+  return limit;
+}
+
+void Machine::run_lane(Lane& lane) {
+  ready_.remove(lane.active.front()->lane);
+  lane_ = &lane;
+  cpu_ = lane.active.front();
+  Cpu& cpu = *cpu_;
+  if (!cpu.interrupts.empty()) {
+    run_interrupts(cpu);
+  } else if (cpu.running == nullptr && !cpu.queue.empty()) {
+    dispatch(cpu);
+  } else if (cpu.running != nullptr && cpu.running->state_ == Task::State::kRunning) {
+    run_task(cpu, *cpu.running);
+  } else {
+    cpu.active = false;
+    lane.active.pop_front();
+    lane.cpu_since_ns = lane.clock_ns;
+  }
+  now_ns_ = lane.clock_ns;
+  lane_ = nullptr;
+  cpu_ = nullptr;
+  requeue(lane);
+}
+
+void Machine::requeue(Lane& lane) {
+  if (lane.active.empty()) return;
+  if (lane.active.size() > 1 && lane.clock_ns - lane.cpu_since_ns >= config_.lane_slice_ns) {
+    lane.active.push_back(lane.active.front());
+    lane.active.pop_front();
+    lane.cpu_since_ns = lane.clock_ns;
+  }
+  ready_.put(lane.active.front()->lane, lane.clock_ns);
+}
+
+void Machine::run_interrupts(Cpu& cpu) {
+  advance(config_.costs[platform::index(Cost::kInterrupt)]);
+  while (!cpu.interrupts.empty()) {
+    const auto handler = std::move(cpu.interrupts.front());
+    cpu.interrupts.pop_front();
+    handler();
+  }
+}
+
+void Machine::dispatch(Cpu& cpu) {
+  Task& task = *cpu.queue.front();
+  cpu.queue.pop_front();
+  cpu.running = &task;
+  if (task.state_ == Task::State::kReady) task.state_ = Task::State::kRunning;
+  lane_->clock_ns += config_.costs[platform::index(Cost::kContextSwitch)];
+  task.slice_start_ns_ = lane_->clock_ns;
+  ++switches_;
+}
+
+void Machine::run_task(Cpu& cpu, Task& task) {
+  horizon_ns_ = horizon(*lane_);
+  running_ = &task;
+  task.fiber_.resume();
+  running_ = nullptr;
+  after_task(cpu, task);
+}
+
+void Machine::after_task(Cpu& cpu, Task& task) {
+  switch (task.state_) {
+    case Task::State::kFinished:
+      cpu.running = nullptr;
+      finish(task);
+      break;
+    case Task::State::kSleeping:
+      cpu.running = nullptr;
+      break;
+    case Task::State::kSpinning:
+      break;
+    default:
+      if (should_preempt(cpu, task)) {
+        cpu.running = nullptr;
+        enqueue(cpu, task);
+      }
+  }
+}
+
+bool Machine::should_preempt(const Cpu& cpu, const Task& task) const {
+  if (cpu.queue.empty() || task.preempt_disabled_ > 0) return false;
+  const Task& next = *cpu.queue.front();
+  if (next.priority_ != task.priority_) return next.priority_ > task.priority_;
+  return lane_->clock_ns - task.slice_start_ns_ >= config_.slice_ns;
+}
+
+void Machine::enqueue(Cpu& cpu, Task& task) {
+  task.state_ = Task::State::kReady;
+  const auto after = std::find_if(cpu.queue.begin(), cpu.queue.end(),
+                                  [&](const Task* other) { return other->priority_ < task.priority_; });
+  cpu.queue.insert(after, &task);
+}
+
+Cpu& Machine::select_cpu(const Task& task) {
+  if (task.pinned_ || cpu_idle(task.cpu_)) return cpus_[task.cpu_];
+  const unsigned count = nr_cpus();
+  for (unsigned i = 1; i < count; ++i)
+    if (const unsigned candidate = (task.cpu_ + i) % count; cpu_idle(candidate)) return cpus_[candidate];
+  return cpus_[task.cpu_];
+}
+
+Task* Machine::spawn(TaskOptions options, std::function<void()> body) {
+  auto guarded = [this, body = std::move(body)] {
+    try {
+      if (!running_->cancelled_) body();
+    } catch (const Unwind&) {
+      return;  // the machine stops; nothing of the task is wanted any more
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+    running_->state_ = Task::State::kFinished;
+  };
+  tasks_.push_back(std::unique_ptr<Task>(new Task(*this, std::move(options.name), std::move(guarded))));
+  Task& task = *tasks_.back();
+  task.self_ = std::prev(tasks_.end());
+  task.priority_ = options.priority;
+  task.daemon_ = options.daemon;
+  task.pinned_ = options.cpu != kAnyCpu;
+  task.cpu_ = task.pinned_ ? static_cast<unsigned>(options.cpu) % nr_cpus() : this_cpu();
+  if (!task.daemon_) ++unfinished_;
+  Cpu& cpu = select_cpu(task);
+  task.cpu_ = cpu.id;
+  enqueue(cpu, task);
+  activate(cpu);
+  return &task;
+}
+
+void Machine::join(Task* task) {
+  while (task->state_ != Task::State::kFinished) {
+    task->joiners_.push_back(running_);
+    block("join");
+  }
+}
+
+void Machine::finish(Task& task) {
+  if (!task.daemon_) --unfinished_;
+  for (Task* joiner : task.joiners_) wake(joiner);
+  task.joiners_.clear();
+}
+
+void Machine::leave_fiber() {
+  if (!shutting_down_) running_->fiber_.suspend();
+  // A scheduling point may stand in a destructor, which must not throw: a stopped task goes on until it would wait, and
+  // only one that never waits is ended here.
+  constexpr unsigned kPatience = 100'000;
+  if (shutting_down_ && ++points_after_stop_ > kPatience && std::uncaught_exceptions() == 0) throw Unwind{};
+}
+
+void Machine::stop_if_cancelled() {
+  if (shutting_down_ && std::uncaught_exceptions() == 0) throw Unwind{};
+}
+
+void Machine::block(const char* waits_for) {
+  stop_if_cancelled();
+  if (shutting_down_) return;
+  Task& task = *running_;
+  if (std::exchange(task.wake_pending_, false)) return;
+  task.state_ = Task::State::kSleeping;
+  task.waits_for_ = waits_for;
+  leave_fiber();
+  task.waits_for_ = nullptr;
+  stop_if_cancelled();
+}
+
+void Machine::spin(const char* waits_for) {
+  stop_if_cancelled();
+  if (shutting_down_) return;
+  Task& task = *running_;
+  if (std::exchange(task.wake_pending_, false)) return;
+  task.state_ = Task::State::kSpinning;
+  task.waits_for_ = waits_for;
+  leave_fiber();
+  task.waits_for_ = nullptr;
+  stop_if_cancelled();
+}
+
+void Machine::wake(Task* task) {
+  if (shutting_down_) return;
+  if (task->state_ == Task::State::kSpinning) {
+    task->state_ = Task::State::kRunning;
+    Cpu& cpu = cpus_[task->cpu_];
+    activate(cpu);
+    return;
+  }
+  if (task->state_ != Task::State::kSleeping) {
+    task->wake_pending_ = true;
+    return;
+  }
+  advance(config_.costs[platform::index(Cost::kWakeUp)]);
+  if (task->state_ != Task::State::kSleeping) return;  // somebody else woke it meanwhile
+  Cpu& cpu = select_cpu(*task);
+  task->cpu_ = cpu.id;
+  enqueue(cpu, *task);
+  activate(cpu);
+  // A more urgent task on the waker's own CPU runs at the waker's next scheduling point.
+  if (&cpu == cpu_ && running_ != nullptr && task->priority_ > running_->priority_) horizon_ns_ = 0;
+}
+
+void Machine::yield() {
+  stop_if_cancelled();
+  // Its slice counts as used up, so that equals go first.
+  running_->slice_start_ns_ = lane_->clock_ns >= config_.slice_ns ? lane_->clock_ns - config_.slice_ns : 0;
+  leave_fiber();
+}
+
+void Machine::sleep_ns(TimeNs ns, const char* why) {
+  stop_if_cancelled();
+  Task* const task = running_;
+  Timer timer(*this, [this, task] { wake(task); });
+  timer.set_cpu(this_cpu());
+  timer.arm_at(now_ns() + ns);
+  block(why);
+}
+
+void Machine::sleep_jiffies(std::uint64_t delay, const char* why) {
+  stop_if_cancelled();
+  Task* const task = running_;
+  Timer timer(*this, [this, task] { wake(task); });
+  timer.set_cpu(this_cpu());
+  timer.arm_jiffies(delay);
+  block(why);
+}
+
+void Machine::set_priority(Task* task, int priority) {
+  if (task->priority_ == priority) return;
+  task->priority_ = priority;
+  if (task->state_ != Task::State::kReady) return;
+  Cpu& cpu = cpus_[task->cpu_];
+  std::erase(cpu.queue, task);
+  enqueue(cpu, *task);
+}
+
+void Machine::unwind() {
+  shutting_down_ = true;
+  timers_.clear();
+  for (const auto& task : tasks_) {
+    if (task->state_ == Task::State::kFinished || task->fiber_.finished()) continue;
+    task->cancelled_ = true;
+    lane_ = &lanes_[cpus_[task->cpu_].lane];
+    cpu_ = &cpus_[task->cpu_];
+    horizon_ns_ = kNever;
+    points_after_stop_ = 0;
+    running_ = task.get();
+    while (!task->fiber_.finished()) task->fiber_.resume();
+    running_ = nullptr;
+  }
+  lane_ = nullptr;
+  cpu_ = nullptr;
+}
+
+void Machine::report_deadlock() const {
+  std::string message = "deadlock: every task sleeps and no timer is armed";
+  for (const auto& task : tasks_)
+    if (task->state_ != Task::State::kFinished && !task->daemon_)
+      message += "; " + task->name_ + " waits for " + (task->waits_for_ != nullptr ? task->waits_for_ : "?");
+  throw Error(ErrorKind::kViolation, message + " (seed " + std::to_string(config_.seed) + ")");
+}
+
+}  // namespace mqlab::sim

@@ -1,0 +1,276 @@
+// A simulated machine: N CPUs, tasks on fibers, virtual time.
+//
+// Time. Each *lane* executes one instruction stream; `lanes == cpus` is a machine whose CPUs run at once, `lanes == 1` is
+// an emulator that runs one CPU at a time on one clock. A task's work advances its lane's clock; the machine always runs
+// the lane whose clock is least, so effects happen in the order of virtual time. A long charge is cut where another lane
+// or a timer comes first, so an interrupt is never late because of it.
+//
+// Scheduling. CPUs have a run queue each (priority, then FIFO). A woken task goes to its last CPU if that is idle, else to
+// an idle one. A spinning waiter keeps its CPU. Everything is decided by virtual time, program order and the seed: the
+// same configuration gives the same run to the last bit.
+//
+// Thread safety: a machine belongs to one thread. Several machines may run on several threads.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "platform/cost.h"
+#include "platform/sim/fiber.h"
+#include "platform/sim/ready_heap.h"
+
+namespace mqlab::sim {
+
+using TimeNs = std::uint64_t;
+inline constexpr TimeNs kNever = ~TimeNs{0};
+inline constexpr int kAnyCpu = -1;
+
+struct MachineConfig {
+  unsigned cpus = 16;
+  unsigned lanes = 0;  ///< CPUs that execute at once; 0: all of them
+  unsigned hz = 1000;
+  std::uint64_t seed = 1;
+  TimeNs tick_phase_ns = 0;             ///< how far into a tick the machine starts
+  TimeNs slice_ns = 3'000'000;          ///< of tasks that share a CPU
+  TimeNs lane_slice_ns = 1'000'000;     ///< of CPUs that share a lane
+  platform::CostTable costs{};
+};
+
+class Machine;
+struct Cpu;
+
+/// A thread of the simulated machine. Owned by the machine.
+class Task {
+ public:
+  enum class State : std::uint8_t { kReady, kRunning, kSleeping, kSpinning, kFinished };
+
+  const std::string& name() const { return name_; }
+  unsigned cpu() const { return cpu_; }
+  State state() const { return state_; }
+  int priority() const { return priority_; }
+  /// Why it sleeps, for reports and samples; null while it runs.
+  const char* waits_for() const { return waits_for_; }
+
+ private:
+  friend class Machine;
+  Task(Machine& machine, std::string name, std::function<void()> body);
+
+  std::string name_;
+  Fiber fiber_;
+  State state_ = State::kReady;
+  unsigned cpu_ = 0;
+  bool pinned_ = false;
+  bool daemon_ = false;
+  bool cancelled_ = false;
+  bool wake_pending_ = false;
+  int priority_ = 0;
+  int preempt_disabled_ = 0;
+  TimeNs slice_start_ns_ = 0;
+  const char* waits_for_ = nullptr;
+  std::deque<Task*> joiners_;
+  std::list<std::unique_ptr<Task>>::iterator self_;
+};
+
+/// A timer of the simulated machine; fires in interrupt context on `cpu`. Must not outlive its machine.
+class Timer {
+ public:
+  Timer(Machine& machine, std::function<void()> expired);
+  ~Timer() { cancel(); }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  void arm_at(TimeNs when_ns);
+  /// As the timer wheel: never before `delay` whole jiffies have passed, thus at the (delay + 1)th tick from now.
+  void arm_jiffies(std::uint64_t delay);
+  bool cancel();
+  bool armed() const { return armed_; }
+  void set_cpu(unsigned cpu) { cpu_ = cpu; }
+
+ private:
+  friend class Machine;
+  Machine& machine_;
+  std::function<void()> expired_;
+  std::uint64_t generation_ = 0;
+  unsigned cpu_ = 0;
+  bool armed_ = false;
+};
+
+struct TaskOptions {
+  std::string name = "task";
+  int cpu = kAnyCpu;    ///< bound to that CPU, or free
+  int priority = 0;     ///< higher preempts lower
+  bool daemon = false;  ///< the machine does not wait for it to finish
+};
+
+class Machine {
+ public:
+  explicit Machine(const MachineConfig& config);
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  /// The machine whose task or interrupt is executing on this thread.
+  static Machine& current();
+
+  /// Runs `root` as a task and goes on until every task that is no daemon has finished.
+  /// Throws what a task threw; `Error(kViolation)` when all sleep and nothing can wake them.
+  void run(std::function<void()> root);
+
+  // --- from tasks and interrupts ---
+  TimeNs now_ns() const { return now_ns_ref(); }
+  std::uint64_t jiffies() const { return (now_ns() + config_.tick_phase_ns) / tick_ns_; }
+  TimeNs jiffy_time_ns(std::uint64_t jiffy) const { return jiffy * tick_ns_ - config_.tick_phase_ns; }
+  TimeNs tick_ns() const { return tick_ns_; }
+  unsigned hz() const { return config_.hz; }
+  unsigned nr_cpus() const { return static_cast<unsigned>(cpus_.size()); }
+  bool cpus_share_a_lane() const { return lanes_.size() < cpus_.size(); }
+  unsigned this_cpu() const;
+  Random& random() { return random_; }
+  std::uint64_t seed() const { return config_.seed; }
+
+  /// A scheduling point: `ns` of CPU time pass. In interrupt context the interrupt gets longer.
+  void advance(TimeNs ns);
+  void charge(platform::Cost cost, std::uint64_t times = 1) { advance(config_.costs[platform::index(cost)] * times); }
+  TimeNs cost_ns(platform::Cost cost) const { return config_.costs[platform::index(cost)]; }
+
+  Task* spawn(TaskOptions options, std::function<void()> body);
+  void join(Task* task);
+  Task* current_task() const { return running_; }
+  bool in_task() const { return running_ != nullptr; }
+
+  /// The running task sleeps until wake(). A wake() between the decision to sleep and block() is not lost.
+  void block(const char* waits_for);
+  /// The running task waits on its CPU until wake(); the CPU does nothing else.
+  void spin(const char* waits_for);
+  /// Makes a sleeping or spinning task runnable. Waking a task that is neither only marks it, see block().
+  void wake(Task* task);
+  void yield();
+  void sleep_ns(TimeNs ns, const char* why = "sleep");
+  void sleep_jiffies(std::uint64_t delay, const char* why = "schedule_timeout");
+  void set_priority(Task* task, int priority);
+  void preempt_disable() {
+    if (running_ != nullptr) ++running_->preempt_disabled_;
+  }
+  void preempt_enable() {
+    if (running_ != nullptr) --running_->preempt_disabled_;
+  }
+
+  bool cpu_idle(unsigned cpu) const;
+  /// Runs `handler` in interrupt context on `cpu`, now or as soon as its lane gets there.
+  void interrupt(unsigned cpu, std::function<void()> handler);
+
+  // --- what happened ---
+  std::uint64_t scheduling_points() const { return points_; }
+  std::uint64_t context_switches() const { return switches_; }
+  bool shutting_down() const { return shutting_down_; }
+  const std::list<std::unique_ptr<Task>>& tasks() const { return tasks_; }
+
+ private:
+  friend class Timer;
+  friend class Task;
+  struct Lane {
+    TimeNs clock_ns = 0;
+    TimeNs cpu_since_ns = 0;   // when the front CPU got the lane
+    std::deque<Cpu*> active;   // CPUs with something to do; the front one executes
+  };
+  struct PendingTimer {
+    TimeNs when_ns;
+    std::uint64_t order;
+    Timer* timer;
+    std::uint64_t generation;
+    bool operator>(const PendingTimer& other) const {
+      return when_ns != other.when_ns ? when_ns > other.when_ns : order > other.order;
+    }
+  };
+
+  TimeNs& now_ns_ref() const { return lane_ != nullptr ? lane_->clock_ns : const_cast<TimeNs&>(now_ns_); }
+  void loop();
+  bool step();
+  void run_lane(Lane& lane);
+  void run_interrupts(Cpu& cpu);
+  void run_task(Cpu& cpu, Task& task);
+  void after_task(Cpu& cpu, Task& task);
+  bool should_preempt(const Cpu& cpu, const Task& task) const;
+  void dispatch(Cpu& cpu);
+  void enqueue(Cpu& cpu, Task& task);
+  void activate(Cpu& cpu);
+  void requeue(Lane& lane);
+  TimeNs horizon(const Lane& lane) const;
+  void leave_fiber();
+  void stop_if_cancelled();
+  void fire_timers(TimeNs when_ns);
+  TimeNs next_timer_ns();
+  Cpu& select_cpu(const Task& task);
+  void finish(Task& task);
+  void unwind();
+  [[noreturn]] void report_deadlock() const;
+  Lane& lane_of(const Cpu& cpu);
+
+  MachineConfig config_;
+  TimeNs tick_ns_;
+  Random random_;
+  FiberHost host_;
+  std::vector<Lane> lanes_;
+  std::vector<Cpu> cpus_;
+  ReadyHeap ready_;
+  std::vector<PendingTimer> timers_;
+  std::uint64_t timer_order_ = 0;
+  std::list<std::unique_ptr<Task>> tasks_;
+  std::size_t unfinished_ = 0;
+
+  Lane* lane_ = nullptr;     // that executes
+  Cpu* cpu_ = nullptr;       // that executes
+  Task* running_ = nullptr;  // null in interrupts and between tasks
+  TimeNs horizon_ns_ = 0;    // the running task may go on up to here without looking around
+  TimeNs now_ns_ = 0;        // outside of lanes
+  std::uint64_t points_ = 0;
+  std::uint64_t switches_ = 0;
+  std::uint64_t steps_ = 0;
+  unsigned points_after_stop_ = 0;
+  bool shutting_down_ = false;
+  std::exception_ptr failure_;
+};
+
+struct Cpu {
+  unsigned id = 0;
+  unsigned lane = 0;
+  bool active = false;
+  Task* running = nullptr;
+  std::deque<Task*> queue;  // by priority, then arrival
+  std::deque<std::function<void()>> interrupts;
+};
+
+inline void Machine::advance(TimeNs ns) {
+  ++points_;
+  if (running_ == nullptr) {
+    now_ns_ref() += ns;
+    return;
+  }
+  // The common case: nobody else comes first.
+  if (const TimeNs end = lane_->clock_ns + ns; end <= horizon_ns_) {
+    lane_->clock_ns = end;
+    return;
+  }
+  while (ns > 0) {
+    const TimeNs room = horizon_ns_ > lane_->clock_ns ? horizon_ns_ - lane_->clock_ns : 0;
+    if (ns <= room) {
+      lane_->clock_ns += ns;
+      return;
+    }
+    lane_->clock_ns += room;
+    ns -= room;
+    // One nanosecond past the horizon gives way to whatever is due at it.
+    lane_->clock_ns += 1;
+    ns -= 1;
+    leave_fiber();
+  }
+}
+
+}  // namespace mqlab::sim

@@ -1,0 +1,54 @@
+// The platform of virtual time. See platform/concept.h for what each part promises.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "platform/concept.h"
+#include "platform/sim/atomic.h"
+#include "platform/sim/machine.h"
+#include "platform/sim/sync.h"
+#include "platform/sim/tracked.h"
+
+namespace mqlab::sim {
+
+struct Platform {
+  template <class T>
+  using atomic = Atomic<T>;
+  using spinlock = Spinlock;
+  using mutex = Mutex;
+  using rw_semaphore = RwSemaphore;
+  using completion = Completion;
+  using wait_queue = WaitQueue;
+  using thread = Task*;
+  template <class T>
+  using tracked = Tracked<T>;
+
+  /// A timer of the running machine, on the CPU that created it.
+  class timer : public Timer {
+   public:
+    explicit timer(std::function<void()> expired) : Timer(Machine::current(), std::move(expired)) {
+      set_cpu(Machine::current().this_cpu());
+    }
+  };
+
+  static thread spawn(const platform::SpawnOptions& options, std::function<void()> body) {
+    return Machine::current().spawn({options.name, options.cpu, options.priority, options.daemon}, std::move(body));
+  }
+  static void join(thread task) { Machine::current().join(task); }
+  static unsigned this_cpu() { return Machine::current().this_cpu(); }
+  static unsigned nr_cpus() { return Machine::current().nr_cpus(); }
+  static unsigned hz() { return Machine::current().hz(); }
+  static std::uint64_t now_ns() { return Machine::current().now_ns(); }
+  static std::uint64_t jiffies() { return Machine::current().jiffies(); }
+  static void charge(platform::Cost cost, std::uint64_t times = 1) { Machine::current().charge(cost, times); }
+  static void sleep_ns(std::uint64_t ns) { Machine::current().sleep_ns(ns); }
+  static void sleep_jiffies(std::uint64_t delay) { Machine::current().sleep_jiffies(delay); }
+  static void yield() { Machine::current().yield(); }
+  static std::uint64_t random_below(std::uint64_t bound) { return Machine::current().random().below(bound); }
+};
+
+static_assert(platform::Platform<Platform>);
+
+}  // namespace mqlab::sim

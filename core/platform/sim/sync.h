@@ -1,0 +1,240 @@
+// The sleeping and spinning locks of the simulated machine, and what tasks wait on.
+//
+// They behave as the kernel's: who is queued, who may steal, who is handed the lock. All waiting is in virtual time.
+// Thread safety: of one machine, thus of one thread; "task" below is a task of that machine.
+#pragma once
+
+#include <deque>
+#include <utility>
+
+#include "platform/cost.h"
+#include "platform/sim/machine.h"
+
+namespace mqlab::sim {
+
+/// spinlock_t of a kernel without PREEMPT_RT, and raw_spinlock_t of any: FIFO, waiters keep their CPU, the owner is not
+/// preempted. The hold time of an owner in an interrupt is the interrupt's.
+class Spinlock {
+ public:
+  void lock() {
+    Machine& machine = Machine::current();
+    machine.preempt_disable();
+    machine.charge(platform::Cost::kLockUncontended);
+    if (!held_ || !machine.in_task()) {
+      held_ = true;
+      return;
+    }
+    waiters_.push_back(machine.current_task());
+    machine.spin("spinlock");
+    machine.charge(platform::Cost::kSpinHandover);
+  }
+
+  void unlock() {
+    Machine& machine = Machine::current();
+    if (waiters_.empty()) {
+      held_ = false;
+    } else {
+      Task* next = waiters_.front();
+      waiters_.pop_front();
+      machine.wake(next);  // the lock stays held: it is the waiter's now
+    }
+    machine.preempt_enable();
+  }
+
+  std::size_t waiters() const { return waiters_.size(); }
+
+ private:
+  bool held_ = false;
+  std::deque<Task*> waiters_;
+};
+
+/// mutex: the first waiter is woken and competes; one that lost once is handed the lock.
+class Mutex {
+ public:
+  explicit Mutex(const char* name = "mutex") : name_(name) {}
+
+  void lock() {
+    Machine& machine = Machine::current();
+    machine.charge(platform::Cost::kLockUncontended);
+    Task* const self = machine.current_task();
+    if (machine.shutting_down()) owner_ = nullptr;
+    if (owner_ == nullptr && waiters_.empty()) {
+      owner_ = self;
+      return;
+    }
+    waiters_.push_back(self);
+    bool lost = false;
+    while (owner_ != self) {
+      if (owner_ == nullptr && waiters_.front() == self) {
+        owner_ = self;
+        break;
+      }
+      handoff_ = handoff_ || (lost && waiters_.front() == self);
+      machine.block(name_);
+      lost = true;
+    }
+    std::erase(waiters_, self);
+  }
+
+  void unlock() {
+    owner_ = nullptr;
+    if (waiters_.empty()) return;
+    Task* const next = waiters_.front();
+    if (std::exchange(handoff_, false)) owner_ = next;
+    Machine::current().wake(next);
+  }
+
+  bool held() const { return owner_ != nullptr; }
+  Task* owner() const { return owner_; }
+
+ private:
+  const char* name_;
+  Task* owner_ = nullptr;
+  bool handoff_ = false;
+  std::deque<Task*> waiters_;
+};
+
+/// rw_semaphore: FIFO; a queued writer keeps new readers out unless the lock is free at that moment (then a reader takes
+/// it, as the kernel's optimistic reader does); the readers at the head are let in together.
+class RwSemaphore {
+ public:
+  explicit RwSemaphore(const char* name = "rw_semaphore") : name_(name) {}
+
+  void down_read() { down(false); }
+  void down_write() { down(true); }
+  void up_read() {
+    --readers_;
+    if (readers_ == 0) wake_head();
+  }
+  void up_write() {
+    writer_ = false;
+    wake_head();
+  }
+  std::size_t waiters() const { return waiters_.size(); }
+
+ private:
+  struct Waiter {
+    Task* task;
+    bool write;
+    bool granted = false;
+  };
+
+  void down(bool write) {
+    Machine& machine = Machine::current();
+    machine.charge(platform::Cost::kLockUncontended);
+    if (machine.shutting_down() || can_take(write)) {
+      take(write);
+      return;
+    }
+    Waiter self{machine.current_task(), write};
+    waiters_.push_back(&self);
+    try {
+      while (!self.granted) {
+        machine.block(name_);
+        if (!self.granted && waiters_.front() == &self && head_may_enter()) grant_head();
+      }
+    } catch (...) {
+      std::erase(waiters_, &self);
+      throw;
+    }
+  }
+  bool can_take(bool write) const {
+    if (write) return !writer_ && readers_ == 0 && waiters_.empty();
+    // With readers inside and somebody queued, a new reader queues too, so that the writer gets its turn.
+    return !writer_ && (waiters_.empty() || readers_ == 0);
+  }
+  void take(bool write) {
+    if (write)
+      writer_ = true;
+    else
+      ++readers_;
+  }
+  bool head_may_enter() const { return waiters_.front()->write ? !writer_ && readers_ == 0 : !writer_; }
+  void grant_head() {
+    const bool write = waiters_.front()->write;
+    do {
+      Waiter* const head = waiters_.front();
+      waiters_.pop_front();
+      head->granted = true;
+      take(head->write);
+      if (head->task != Machine::current().current_task()) Machine::current().wake(head->task);
+    } while (!write && !waiters_.empty() && !waiters_.front()->write);
+  }
+  // A woken writer takes the lock when it runs, so a reader may slip in before it; readers are let in at once.
+  void wake_head() {
+    if (waiters_.empty()) return;
+    if (waiters_.front()->write)
+      Machine::current().wake(waiters_.front()->task);
+    else if (head_may_enter())
+      grant_head();
+  }
+
+  const char* name_;
+  unsigned readers_ = 0;
+  bool writer_ = false;
+  std::deque<Waiter*> waiters_;
+};
+
+/// A queue of tasks that wait for a condition.
+class WaitQueue {
+ public:
+  explicit WaitQueue(const char* name = "wait_queue") : name_(name) {}
+
+  template <class Condition>
+  void wait(Condition&& condition) {
+    Machine& machine = Machine::current();
+    while (!condition()) {
+      Task* const self = machine.current_task();
+      waiters_.push_back(self);
+      try {
+        machine.block(name_);
+      } catch (...) {
+        std::erase(waiters_, self);
+        throw;
+      }
+      std::erase(waiters_, self);
+    }
+  }
+  /// Wakes up to `count` waiters, first come first; returns how many there were to wake.
+  unsigned wake(unsigned count) {
+    unsigned woken = 0;
+    for (; woken < count && !waiters_.empty(); ++woken) {
+      Task* const task = waiters_.front();
+      waiters_.pop_front();
+      Machine::current().wake(task);
+    }
+    return woken;
+  }
+  void wake_one() { wake(1); }
+  void wake_all() { wake(~0U); }
+  bool active() const { return !waiters_.empty(); }
+
+ private:
+  const char* name_;
+  std::deque<Task*> waiters_;
+};
+
+class Completion {
+ public:
+  explicit Completion(const char* name = "completion") : queue_(name) {}
+  void wait() {
+    queue_.wait([this] { return done_ > 0; });
+    --done_;
+  }
+  void complete() {
+    ++done_;
+    queue_.wake_one();
+  }
+  void complete_all() {
+    done_ += 1U << 30;
+    queue_.wake_all();
+  }
+  void reinit() { done_ = 0; }
+  bool done() const { return done_ > 0; }
+
+ private:
+  unsigned done_ = 0;
+  WaitQueue queue_;
+};
+
+}  // namespace mqlab::sim
