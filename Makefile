@@ -1,0 +1,41 @@
+# Every target sets up what it needs first; nothing outside of the checkout changes except system packages, which
+# scripts/setup.sh names before it installs them.
+
+SHELL := /bin/bash
+JOBS ?= 2
+CMAKE := .venv/bin/cmake
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.PHONY: setup reproduce test check format asan tsan clean
+
+setup:
+	@JOBS=$(JOBS) scripts/setup.sh develop
+
+# Every published table beside our own figures. ARGS are passed on: make reproduce ARGS="tags-srcu --json"
+reproduce:
+	@JOBS=$(JOBS) scripts/setup.sh use
+	@.venv/bin/mqlab reproduce $(ARGS)
+
+# The C++ tests, then the Python ones; CTEST_ARGS and PYTEST_ARGS are passed on.
+test: setup
+	$(CMAKE) --build build/editable --parallel $(JOBS)
+	ctest --test-dir build/editable --output-on-failure $(CTEST_ARGS)
+	python -m pytest $(PYTEST_ARGS)
+
+check: setup
+	ruff check .
+	ruff format --check .
+	mypy
+
+format: setup
+	ruff check --fix .
+	ruff format .
+	git ls-files '*.h' '*.cc' | xargs -r clang-format -i
+
+asan tsan: setup
+	cmake --preset $@
+	cmake --build build/$@ --parallel $(JOBS)
+	ctest --test-dir build/$@ --output-on-failure $(CTEST_ARGS)
+
+clean:
+	rm -rf build dist

@@ -1,0 +1,22 @@
+# Flags that every target of the project shares, as the INTERFACE target mqlab_flags.
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(MQLAB_CCACHE ccache)
+  if(MQLAB_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${MQLAB_CCACHE}")
+  endif()
+endif()
+
+find_package(Threads REQUIRED)
+
+add_library(mqlab_flags INTERFACE)
+target_compile_options(mqlab_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+target_link_libraries(mqlab_flags INTERFACE Threads::Threads)
+if(MQLAB_WERROR)
+  target_compile_options(mqlab_flags INTERFACE -Werror)
+endif()
+if(MQLAB_SANITIZE)
+  target_compile_options(
+    mqlab_flags INTERFACE "-fsanitize=${MQLAB_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(mqlab_flags INTERFACE "-fsanitize=${MQLAB_SANITIZE}")
+endif()

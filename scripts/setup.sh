@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Brings a checkout to where it can run: system packages, .venv, build. Run through make.
+#
+#   scripts/setup.sh use       what `mqlab` itself needs
+#   scripts/setup.sh develop   the tools of `make test` and `make check` too
+#
+# Run again, it does only what has become stale. PYTHON=... chooses the interpreter, JOBS=... the parallel compilers.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+level=${1:-develop}
+jobs=${JOBS:-2}
+venv=.venv
+stamps=$venv/stamps
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { printf 'setup: error: %s\n' "$*" >&2; exit 4; }
+
+# shellcheck source=scripts/system_packages.sh
+source scripts/system_packages.sh
+
+# A stamp holds the hash of what a step was done from.
+fresh() { [[ -f $stamps/$1 && $(<"$stamps/$1") == "$2" ]]; }
+stamp() { mkdir -p "$stamps"; printf '%s\n' "$2" >"$stamps/$1"; }
+
+make_venv() {
+  [[ -x $venv/bin/python ]] && "$venv/bin/python" -c '' 2>/dev/null && return
+  local python
+  python=$(find_python) || die "$(python_remedy)"
+  say "making $venv with $python ($("$python" -V))"
+  "$python" -m venv --clear "$venv"
+  "$venv/bin/pip" install -q --disable-pip-version-check --upgrade 'pip>=25.1'
+}
+
+# The build requirements stay in the venv and the project is built without isolation: an isolated build would leave
+# a build tree that refers to a deleted directory, and break the next rebuild.
+install_python_packages() {
+  local key
+  key="$(hash_of pyproject.toml)"
+  if ! fresh build-requirements "$key"; then
+    say "installing the build requirements into $venv"
+    "$venv/bin/pip" install -q --group build
+    stamp build-requirements "$key"
+  fi
+  if [[ $level == develop ]] && ! fresh develop-requirements "$key"; then
+    say "installing the test and check tools into $venv"
+    "$venv/bin/pip" install -q --group test --group check
+    stamp develop-requirements "$key"
+  fi
+}
+
+# pip builds and installs once, and again when pyproject.toml changes. In between, CMake brings the extension and the
+# agent up to date: faster, and it compiles only what changed.
+build() {
+  local key
+  key="$(hash_of pyproject.toml)"
+  if ! fresh project "$key" || [[ ! -f build/editable/CMakeCache.txt ]]; then
+    say "building mqlab and installing it into $venv, as an editable install"
+    PATH="$PWD/$venv/bin:$PATH" CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
+      "$venv/bin/pip" install -q --no-build-isolation --editable .
+    stamp project "$key"
+    return
+  fi
+  local platlib
+  platlib=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+  quietly "$venv/bin/cmake" --build build/editable --target mqlab_python --parallel "$jobs"
+  quietly "$venv/bin/cmake" --install build/editable --component python --prefix "$platlib"
+}
+
+quietly() {
+  local output
+  output=$("$@" 2>&1) || { printf '%s\n' "$output" >&2; die "failed: $*"; }
+}
+
+hash_of() { sha256sum "$@" | sha256sum | cut -d' ' -f1; }
+
+[[ $level == use || $level == develop ]] || die "unknown level '$level': use or develop"
+install_system_packages "$level"
+make_venv
+install_python_packages
+build
