@@ -70,6 +70,8 @@ unsigned Machine::this_cpu() const { return cpu_ != nullptr ? cpu_->id : 0; }
 
 bool Machine::cpu_idle(unsigned cpu) const { return cpus_[cpu].running == nullptr && cpus_[cpu].queue.empty(); }
 
+std::uint64_t Machine::cpu_switches(unsigned cpu) const { return cpus_[cpu].switches; }
+
 void Machine::run(std::function<void()> root) {
   Machine* const outer = std::exchange(current_machine, this);
   spawn({.name = "root"}, std::move(root));
@@ -191,6 +193,7 @@ void Machine::dispatch(Cpu& cpu) {
   lane_->clock_ns += config_.costs[platform::index(Cost::kContextSwitch)];
   task.slice_start_ns_ = lane_->clock_ns;
   ++switches_;
+  ++cpu.switches;
 }
 
 void Machine::run_task(Cpu& cpu, Task& task) {

@@ -120,7 +120,8 @@ class Machine {
   static Machine& current();
 
   /// Runs `root` as a task and goes on until every task that is no daemon has finished.
-  /// Throws what a task threw; `Error(kViolation)` when all sleep and nothing can wake them.
+  /// Throws what a task threw; `Error(kViolation)` when all sleep and nothing can wake them. Tasks that are left (daemons)
+  /// are ended before it returns, so what they use must outlive the call.
   void run(std::function<void()> root);
 
   // --- from tasks and interrupts ---
@@ -163,6 +164,7 @@ class Machine {
   }
 
   bool cpu_idle(unsigned cpu) const;
+  std::uint64_t cpu_switches(unsigned cpu) const;
   /// Runs `handler` in interrupt context on `cpu`, now or as soon as its lane gets there.
   void interrupt(unsigned cpu, std::function<void()> handler);
 
@@ -242,6 +244,7 @@ struct Cpu {
   unsigned id = 0;
   unsigned lane = 0;
   bool active = false;
+  std::uint64_t switches = 0;
   Task* running = nullptr;
   std::deque<Task*> queue;  // by priority, then arrival
   std::deque<std::function<void()>> interrupts;

@@ -46,6 +46,12 @@ struct Platform {
   static void sleep_ns(std::uint64_t ns) { Machine::current().sleep_ns(ns); }
   static void sleep_jiffies(std::uint64_t delay) { Machine::current().sleep_jiffies(delay); }
   static void yield() { Machine::current().yield(); }
+  static std::uint64_t cost_ns(platform::Cost cost) { return Machine::current().cost_ns(cost); }
+  static bool cpu_idle(unsigned cpu) { return Machine::current().cpu_idle(cpu); }
+  static std::uint64_t cpu_switches(unsigned cpu) { return Machine::current().cpu_switches(cpu); }
+  static void interrupt(unsigned cpu, std::function<void()> handler) {
+    Machine::current().interrupt(cpu, std::move(handler));
+  }
   static std::uint64_t random_below(std::uint64_t bound) { return Machine::current().random().below(bound); }
 };
 
