@@ -6,7 +6,7 @@ JOBS ?= 2
 CMAKE := .venv/bin/cmake
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: setup reproduce test check format asan tsan clean
+.PHONY: setup reproduce test check format stubs asan tsan clean
 
 setup:
 	@JOBS=$(JOBS) scripts/setup.sh develop
@@ -22,15 +22,18 @@ test: setup
 	ctest --test-dir build/editable --output-on-failure $(CTEST_ARGS)
 	python -m pytest $(PYTEST_ARGS)
 
+# Everything that reads the code without running it: formatting, linters, types, arrows, layers, stubs.
 check: setup
-	ruff check .
-	ruff format --check .
-	mypy
+	@JOBS=$(JOBS) scripts/check.sh
 
 format: setup
 	ruff check --fix .
 	ruff format .
 	git ls-files '*.h' '*.cc' | xargs -r clang-format -i
+
+# Brings _core.pyi up to date with the extension.
+stubs: setup
+	python scripts/check_stubs.py --write
 
 asan tsan: setup
 	cmake --preset $@

@@ -3,7 +3,9 @@
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(MQLAB_CCACHE ccache)
   if(MQLAB_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${MQLAB_CCACHE}")
+    # Paths below the checkout are hashed relative to it, so that the trees below build/ share what they compile.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${MQLAB_CCACHE}")
   endif()
 endif()
 

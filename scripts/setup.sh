@@ -56,7 +56,8 @@ build() {
   key="$(hash_of pyproject.toml)"
   if ! fresh project "$key" || [[ ! -f build/editable/CMakeCache.txt ]]; then
     say "building mqlab and installing it into $venv, as an editable install"
-    PATH="$PWD/$venv/bin:$PATH" CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
+    # Python names the compiler that it was built with; ours is the one that every other build tree uses.
+    PATH="$PWD/$venv/bin:$PATH" CXX="${CXX:-c++}" CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
       "$venv/bin/pip" install -q --no-build-isolation --editable .
     stamp project "$key"
     return

@@ -12,8 +12,7 @@ namespace {
 constexpr std::uint32_t kRequested = 1;
 constexpr std::uint32_t kScope = 2;
 std::atomic<std::uint32_t> state{0};
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free,
-              "request_cancel() is called in signal handlers");
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "request_cancel() is called in signal handlers");
 
 }  // namespace
 

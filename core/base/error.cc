@@ -23,8 +23,7 @@ std::string_view to_string(ErrorKind kind) noexcept {
 }
 
 Error system_error(const std::string& what, int os_errno, std::string remedy) {
-  return {ErrorKind::kSystem, what + ": " + std::generic_category().message(os_errno), std::move(remedy),
-          os_errno};
+  return {ErrorKind::kSystem, what + ": " + std::generic_category().message(os_errno), std::move(remedy), os_errno};
 }
 
 }  // namespace mqlab

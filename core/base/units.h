@@ -15,9 +15,7 @@ inline constexpr std::uint64_t kBytesPerMb = 1'000'000;
 
 constexpr double us_from_ns(std::uint64_t time_ns) noexcept { return static_cast<double>(time_ns) / 1e3; }
 constexpr double ms_from_ns(std::uint64_t time_ns) noexcept { return static_cast<double>(time_ns) / 1e6; }
-constexpr double seconds_from_ns(std::uint64_t time_ns) noexcept {
-  return static_cast<double>(time_ns) / 1e9;
-}
+constexpr double seconds_from_ns(std::uint64_t time_ns) noexcept { return static_cast<double>(time_ns) / 1e9; }
 
 // Events a second; 0 when no time passed.
 constexpr double per_second(std::uint64_t count, std::uint64_t elapsed_ns) noexcept {

@@ -27,8 +27,7 @@ Json run(const Json& spec) {
     if (i < kept) samples.push_back(value);
   }
   return {{"samples", {{"draw_count", std::move(samples)}}},
-          {"counters",
-           {{"draws", histogram.count()}, {"smallest", histogram.min()}, {"largest", histogram.max()}}},
+          {"counters", {{"draws", histogram.count()}, {"smallest", histogram.min()}, {"largest", histogram.max()}}},
           {"notes", Json::array()}};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/cancel.h"
 #include "base/error.h"
+#include "platform/cost.h"
 
 namespace mqlab::workloads {
 
@@ -52,14 +53,13 @@ void check_keys(const std::string& where, const Json& object, const std::vector<
   if (!object.is_object()) reject(where + ": " + object.dump() + " is no object", "give keys and values");
   for (const auto& [key, value] : object.items()) {
     if (std::ranges::count(known, key) == 0) {
-      reject(where + ": unknown key '" + key + "' (given: " + value.dump() + ")",
-             "known are: " + joined(known));
+      reject(where + ": unknown key '" + key + "' (given: " + value.dump() + ")", "known are: " + joined(known));
     }
   }
 }
 
-Json member(const Json& spec, const char* key, Json otherwise) {
-  return spec.contains(key) ? spec.at(key) : std::move(otherwise);
+Json member(const Json& spec, const char* key, const Json& otherwise) {
+  return spec.contains(key) ? spec.at(key) : otherwise;
 }
 
 Json complete_params(const Workload& workload, const Json& given) {
@@ -99,14 +99,17 @@ Json complete_policies(const Workload& workload, const Json& given) {
   return policies;
 }
 
+std::vector<std::string> cost_names() {
+  std::vector<std::string> names;
+  for (const platform::CostInfo& info : platform::kCostInfo) names.emplace_back(info.name);
+  return names;
+}
+
 Json complete_profile(const Json& given) {
   check_keys("profile", given, {"name", "values"});
-  Json profile = {{"name", member(given, "name", "default")},
-                  {"values", member(given, "values", Json::object())}};
-  if (!profile["name"].is_string())
-    reject("profile.name: " + profile["name"].dump() + " is no text", "give a name");
-  if (!profile["values"].is_object())
-    reject("profile.values is no object", "give costs and their values in ns");
+  Json profile = {{"name", member(given, "name", "default")}, {"values", member(given, "values", Json::object())}};
+  if (!profile["name"].is_string()) reject("profile.name: " + profile["name"].dump() + " is no text", "give a name");
+  check_keys("profile.values", profile["values"], cost_names());
   for (const auto& [cost, value] : profile["values"].items()) {
     check_number("profile.values." + cost, value, 0, kLongestCostNs);
   }

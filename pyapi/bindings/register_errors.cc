@@ -36,7 +36,8 @@ void raise(const Error& error) {
   PyErr_SetObject(type.ptr(), instance.ptr());
 }
 
-void translate(std::exception_ptr pointer) {
+// pybind11 asks for this very signature.
+void translate(std::exception_ptr pointer) {  // NOLINT(performance-unnecessary-value-param)
   try {
     if (pointer) std::rethrow_exception(pointer);
   } catch (const Error& error) {

@@ -92,8 +92,7 @@ void register_workloads(py::module_& module) {
   module.def(
       "list_workloads", [] { return workloads::describe_workloads().dump(); },
       "All workloads with their targets, parameters and policies, as a JSON text.");
-  module.def(
-      "version", [] { return std::string(MQLAB_VERSION); }, "The version that the extension was built as.");
+  module.def("version", [] { return std::string(MQLAB_VERSION); }, "The version that the extension was built as.");
   module.def("request_cancel", &request_cancel,
              "Asks every running workload of this process to stop; returns whether one was running.\n\n"
              "Each ends with KeyboardInterrupt in the thread that runs it.");

@@ -49,8 +49,8 @@ TEST_CASE("a quantile is the sorted list's value, up to 1/128") {
     std::ranges::sort(sorted);
     const Histogram histogram = of(values);
     const double fraction = *rc::gen::map(rc::gen::inRange(0, 1001), [](int x) { return x / 1000.0; });
-    const auto rank = std::max<std::size_t>(
-        1, static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(sorted.size()))));
+    const auto rank =
+        std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(sorted.size()))));
     const std::uint64_t exact = sorted[rank - 1];
     const std::uint64_t measured = histogram.quantile(fraction);
     RC_ASSERT(measured >= exact);

@@ -62,10 +62,8 @@ TEST_CASE("what is given is kept, and 16.0 counts as a whole number") {
 }
 
 TEST_CASE("what makes no sense is refused with the key, the value and what is allowed") {
-  CHECK(refusal({{"params", {{"devices", 0}}}}) ==
-        "params.devices: 0 is not allowed; give a number from 1 to 100");
-  CHECK(refusal({{"params", {{"devices", 1.5}}}}) ==
-        "params.devices: 1.5 is not allowed; give a whole number");
+  CHECK(refusal({{"params", {{"devices", 0}}}}) == "params.devices: 0 is not allowed; give a number from 1 to 100");
+  CHECK(refusal({{"params", {{"devices", 1.5}}}}) == "params.devices: 1.5 is not allowed; give a whole number");
   CHECK(refusal({{"params", {{"devices", "many"}}}}) ==
         "params.devices: \"many\" is not allowed; give a number from 1 to 100");
   CHECK(refusal({{"params", {{"loud", 1}}}}) == "params.loud: 1 is not allowed; give true or false");
@@ -76,10 +74,11 @@ TEST_CASE("what makes no sense is refused with the key, the value and what is al
   CHECK(refusal({{"policies", {{"tags_srcu", "none"}}}}) ==
         "policies.tags_srcu: \"none\" is not allowed; choose one of: per_set, global");
   CHECK(refusal({{"target", "moon"}}) == "target: \"moon\" is not allowed; choose one of: sim, native");
-  CHECK(refusal({{"seed", -1}}) ==
-        "seed: -1 is not allowed; give a whole number from 0 to 18446744073709551615");
+  CHECK(refusal({{"seed", -1}}) == "seed: -1 is not allowed; give a whole number from 0 to 18446744073709551615");
   CHECK(refusal({{"profile", {{"values", {{"atomic_local", -1}}}}}}) ==
         "profile.values.atomic_local: -1 is not allowed; give a number from 0 to 1000000000000");
+  CHECK(refusal({{"profile", {{"values", {{"hope", 1}}}}}})
+            .starts_with("profile.values: unknown key 'hope' (given: 1); known are: atomic_local, "));
   CHECK(refusal(Json::array()) == "spec of refusal: [] is no object; give keys and values");
 }
 
@@ -118,8 +117,7 @@ TEST_CASE("the same seed gives the same bytes, another seed others") {
   const auto run = [](int seed) { return run_workload("random_draws", {{"seed", seed}}).dump(); };
   CHECK(run(1) == run(1));
   CHECK(run(1) != run(2));
-  const Json result =
-      run_workload("random_draws", {{"params", {{"bound", 5}, {"draws", 1000}, {"kept", 3}}}});
+  const Json result = run_workload("random_draws", {{"params", {{"bound", 5}, {"draws", 1000}, {"kept", 3}}}});
   CHECK(result.at("samples").at("draw_count").size() == 3);
   CHECK(result.at("counters").at("draws") == 1000);
   CHECK(result.at("counters").at("smallest") == 0);
