@@ -20,6 +20,8 @@ enum class Cost : std::uint8_t {
   kCachelineTransfer,
   kLockUncontended,
   kSpinHandover,
+  kRtMutexSlowLock,
+  kRtMutexSlowUnlock,
   kContextSwitch,
   kWakeUp,
   kInterrupt,
@@ -64,7 +66,9 @@ enum class Cost : std::uint8_t {
   kRequestInit,
   kRunHwQueue,
   kQuiesceCheck,
+  kQueueWork,
   kScsiCompletion,
+  kScsiDispatch,
   kCount,
 };
 
@@ -81,6 +85,8 @@ inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"cacheline_transfer", "an atomic operation on a line that another CPU touched last"},
     {"lock_uncontended", "lock and unlock of a free sleeping lock or spinlock"},
     {"spin_handover", "from a spinlock's release to the spinning waiter's next instruction"},
+    {"rt_mutex_slow_lock", "the slow path of taking an rt_mutex: queueing, priority inheritance"},
+    {"rt_mutex_slow_unlock", "the slow path of releasing an rt_mutex, without the wake-up"},
     {"context_switch", "switching a CPU to a woken task"},
     {"wake_up", "the waker's part of waking a sleeping task"},
     {"interrupt", "entry and exit of a timer tick that finds work"},
@@ -121,7 +127,9 @@ inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"request_init", "initialising a request"},
     {"run_hw_queue", "running a hardware queue that has nothing to dispatch"},
     {"quiesce_check", "the check for a quiesced queue, inside its lock"},
+    {"queue_work", "handing a hardware queue's run to a worker, without the wake-up"},
     {"scsi_completion", "a SCSI command's completion without running queues"},
+    {"scsi_dispatch", "preparing a SCSI command and handing it to the controller"},
 }};
 
 /// Values by `Cost`, in nanoseconds.

@@ -154,7 +154,11 @@ void Machine::run_lane(Lane& lane) {
   } else if (cpu.running == nullptr && !cpu.queue.empty()) {
     dispatch(cpu);
   } else if (cpu.running != nullptr && cpu.running->state_ == Task::State::kRunning) {
-    run_task(cpu, *cpu.running);
+    // An interrupt or another CPU may have queued something more urgent since the task left off.
+    if (should_preempt(cpu, *cpu.running))
+      enqueue(cpu, *std::exchange(cpu.running, nullptr));
+    else
+      run_task(cpu, *cpu.running);
   } else {
     cpu.active = false;
     lane.active.pop_front();
@@ -226,14 +230,14 @@ void Machine::after_task(Cpu& cpu, Task& task) {
 bool Machine::should_preempt(const Cpu& cpu, const Task& task) const {
   if (cpu.queue.empty() || task.preempt_disabled_ > 0) return false;
   const Task& next = *cpu.queue.front();
-  if (next.priority_ != task.priority_) return next.priority_ > task.priority_;
+  if (next.priority() != task.priority()) return next.priority() > task.priority();
   return lane_->clock_ns - task.slice_start_ns_ >= config_.slice_ns;
 }
 
 void Machine::enqueue(Cpu& cpu, Task& task) {
   task.state_ = Task::State::kReady;
   const auto after = std::find_if(cpu.queue.begin(), cpu.queue.end(),
-                                  [&](const Task* other) { return other->priority_ < task.priority_; });
+                                  [&](const Task* other) { return other->priority() < task.priority(); });
   cpu.queue.insert(after, &task);
 }
 
@@ -259,7 +263,7 @@ Task* Machine::spawn(TaskOptions options, std::function<void()> body) {
   tasks_.push_back(std::unique_ptr<Task>(new Task(*this, std::move(options.name), std::move(guarded))));
   Task& task = *tasks_.back();
   task.self_ = std::prev(tasks_.end());
-  task.priority_ = options.priority;
+  task.own_priority_ = options.priority;
   task.daemon_ = options.daemon;
   task.pinned_ = options.cpu != kAnyCpu;
   task.cpu_ = task.pinned_ ? static_cast<unsigned>(options.cpu) % nr_cpus() : this_cpu();
@@ -339,7 +343,7 @@ void Machine::wake(Task* task) {
   enqueue(cpu, *task);
   activate(cpu);
   // A more urgent task on the waker's own CPU runs at the waker's next scheduling point.
-  if (&cpu == cpu_ && running_ != nullptr && task->priority_ > running_->priority_) horizon_ns_ = 0;
+  if (&cpu == cpu_ && running_ != nullptr && task->priority() > running_->priority()) horizon_ns_ = 0;
 }
 
 void Machine::yield() {
@@ -368,12 +372,25 @@ void Machine::sleep_jiffies(std::uint64_t delay, const char* why) {
 }
 
 void Machine::set_priority(Task* task, int priority) {
-  if (task->priority_ == priority) return;
-  task->priority_ = priority;
-  if (task->state_ != Task::State::kReady) return;
-  Cpu& cpu = cpus_[task->cpu_];
-  std::erase(cpu.queue, task);
-  enqueue(cpu, *task);
+  if (task->own_priority_ == priority) return;
+  task->own_priority_ = priority;
+  priority_changed(*task);
+}
+
+void Machine::inherit_priority(Task* task, int priority) {
+  if (task->inherited_ == priority) return;
+  task->inherited_ = priority;
+  priority_changed(*task);
+}
+
+void Machine::priority_changed(Task& task) {
+  Cpu& cpu = cpus_[task.cpu_];
+  if (task.state_ == Task::State::kReady) {
+    std::erase(cpu.queue, &task);
+    enqueue(cpu, task);
+    activate(cpu);
+  }
+  if (&cpu == cpu_ && running_ != nullptr && should_preempt(cpu, *running_)) horizon_ns_ = 0;
 }
 
 void Machine::unwind() {

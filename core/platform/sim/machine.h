@@ -16,6 +16,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <list>
 #include <memory>
 #include <string>
@@ -44,6 +45,7 @@ struct MachineConfig {
 };
 
 class Machine;
+class RtMutex;
 struct Cpu;
 
 /// A thread of the simulated machine. Owned by the machine.
@@ -54,12 +56,18 @@ class Task {
   const std::string& name() const { return name_; }
   unsigned cpu() const { return cpu_; }
   State state() const { return state_; }
-  int priority() const { return priority_; }
+  /// The effective priority: its own, or a higher one that it inherits from a waiter.
+  int priority() const { return inherited_ > own_priority_ ? inherited_ : own_priority_; }
+  int own_priority() const { return own_priority_; }
   /// Why it sleeps, for reports and samples; null while it runs.
   const char* waits_for() const { return waits_for_; }
+  /// Whether it is in the slow path of an rt_mutex, asleep or spinning: ps shows either as D.
+  bool waits_for_rt_mutex() const { return in_rtlock_wait_; }
 
  private:
   friend class Machine;
+  friend class RtMutex;
+  static constexpr int kInheritsNothing = std::numeric_limits<int>::min();
   Task(Machine& machine, std::string name, std::function<void()> body);
 
   std::string name_;
@@ -70,7 +78,11 @@ class Task {
   bool daemon_ = false;
   bool cancelled_ = false;
   bool wake_pending_ = false;
-  int priority_ = 0;
+  int own_priority_ = 0;
+  int inherited_ = kInheritsNothing;
+  bool in_rtlock_wait_ = false;
+  RtMutex* blocked_on_ = nullptr;
+  std::vector<RtMutex*> contended_;  // rt_mutexes that it owns and others wait for
   int preempt_disabled_ = 0;
   TimeNs slice_start_ns_ = 0;
   const char* waits_for_ = nullptr;
@@ -156,12 +168,12 @@ class Machine {
   void sleep_ns(TimeNs ns, const char* why = "sleep");
   void sleep_jiffies(std::uint64_t delay, const char* why = "schedule_timeout");
   void set_priority(Task* task, int priority);
+  /// Lends `priority` to the task; a lower one than its own changes nothing.
+  void inherit_priority(Task* task, int priority);
   void preempt_disable() {
     if (running_ != nullptr) ++running_->preempt_disabled_;
   }
-  void preempt_enable() {
-    if (running_ != nullptr) --running_->preempt_disabled_;
-  }
+  void preempt_enable();
 
   bool cpu_idle(unsigned cpu) const;
   std::uint64_t cpu_switches(unsigned cpu) const;
@@ -202,6 +214,7 @@ class Machine {
   bool should_preempt(const Cpu& cpu, const Task& task) const;
   void dispatch(Cpu& cpu);
   void enqueue(Cpu& cpu, Task& task);
+  void priority_changed(Task& task);
   void activate(Cpu& cpu);
   void requeue(Lane& lane);
   TimeNs horizon(const Lane& lane) const;
@@ -249,6 +262,12 @@ struct Cpu {
   std::deque<Task*> queue;  // by priority, then arrival
   std::deque<std::function<void()>> interrupts;
 };
+
+inline void Machine::preempt_enable() {
+  if (running_ == nullptr) return;
+  // What was queued meanwhile may be more urgent: look at the next scheduling point.
+  if (--running_->preempt_disabled_ == 0 && !cpu_->queue.empty()) horizon_ns_ = 0;
+}
 
 inline void Machine::advance(TimeNs ns) {
   ++points_;

@@ -8,6 +8,7 @@
 #include "platform/concept.h"
 #include "platform/sim/atomic.h"
 #include "platform/sim/machine.h"
+#include "platform/sim/rt_mutex.h"
 #include "platform/sim/sync.h"
 #include "platform/sim/tracked.h"
 
@@ -17,6 +18,7 @@ struct Platform {
   template <class T>
   using atomic = Atomic<T>;
   using spinlock = Spinlock;
+  using rt_mutex = RtMutex;
   using mutex = Mutex;
   using rw_semaphore = RwSemaphore;
   using completion = Completion;
@@ -52,6 +54,8 @@ struct Platform {
   static void interrupt(unsigned cpu, std::function<void()> handler) {
     Machine::current().interrupt(cpu, std::move(handler));
   }
+  /// A full memory barrier. Operations are in order anyway; it costs what an atomic on a line of one's own does.
+  static void smp_mb() { charge(platform::Cost::kAtomicLocal); }
   static std::uint64_t random_below(std::uint64_t bound) { return Machine::current().random().below(bound); }
 };
 

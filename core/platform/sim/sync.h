@@ -4,6 +4,7 @@
 // Thread safety: of one machine, thus of one thread; "task" below is a task of that machine.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <utility>
 
@@ -11,6 +12,16 @@
 #include "platform/sim/machine.h"
 
 namespace mqlab::sim {
+
+/// What a lock has seen. Times are summed over its waiters.
+struct LockStats {
+  std::uint64_t acquired = 0;
+  std::uint64_t contended = 0;  ///< acquisitions that found the lock taken, or promised to a waiter
+  std::uint64_t sleeps = 0;     ///< times that a waiter gave up its CPU
+  std::uint64_t spins = 0;      ///< waits in which spinning met the release
+  TimeNs waited_ns = 0;
+  TimeNs spun_ns = 0;  ///< part of waited_ns that kept a CPU busy
+};
 
 /// spinlock_t of a kernel without PREEMPT_RT, and raw_spinlock_t of any: FIFO, waiters keep their CPU, the owner is not
 /// preempted. The hold time of an owner in an interrupt is the interrupt's.
@@ -20,13 +31,19 @@ class Spinlock {
     Machine& machine = Machine::current();
     machine.preempt_disable();
     machine.charge(platform::Cost::kLockUncontended);
+    ++stats_.acquired;
     if (!held_ || !machine.in_task()) {
       held_ = true;
       return;
     }
+    const TimeNs start_ns = machine.now_ns();
     waiters_.push_back(machine.current_task());
     machine.spin("spinlock");
     machine.charge(platform::Cost::kSpinHandover);
+    ++stats_.contended;
+    ++stats_.spins;
+    stats_.waited_ns += machine.now_ns() - start_ns;
+    stats_.spun_ns = stats_.waited_ns;
   }
 
   void unlock() {
@@ -42,10 +59,12 @@ class Spinlock {
   }
 
   std::size_t waiters() const { return waiters_.size(); }
+  const LockStats& stats() const { return stats_; }
 
  private:
   bool held_ = false;
   std::deque<Task*> waiters_;
+  LockStats stats_;
 };
 
 /// mutex: the first waiter is woken and competes; one that lost once is handed the lock.
