@@ -1,0 +1,240 @@
+"""What an experiment is: a question with variants, cases and metrics. All plain, immutable data.
+
+Nothing here knows where a workload runs or how its samples are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from mqlab.errors import UsageError
+from mqlab.parameters import Parameter, Scalar, apply_settings, did_you_mean
+
+__all__ = ["Case", "Curve", "Direction", "Experiment", "Metric", "RowMap", "Variant", "experiment"]
+
+Direction = Literal["lower", "higher"]
+STATISTICS = ("p50", "p90", "p99", "median", "mean", "sum", "min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One kind of sample that a workload returns. `direction` says which way is better."""
+
+    name: str
+    unit: str
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the things compared: policies of the same code."""
+
+    id: str
+    title: str
+    policies: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One point of the parameter grid. `params` is all that the workload is given.
+
+    `variants` names those that make sense here; empty means all of the experiment.
+    """
+
+    id: str
+    workload: str
+    params: Mapping[str, Scalar]
+    title: str = ""
+    variants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowMap:
+    """How one published row is measured: a statistic of a metric, in a case, of two variants.
+
+    `after_case` and `after_metric` are given where the two sides differ in more than the variant. A side that is
+    left empty ("") is not measured.
+    """
+
+    row: str
+    case: str
+    metric: str
+    before: str
+    after: str
+    statistic: str = "p50"
+    after_case: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Cases drawn as a line over one of their parameters, with what a real kernel showed beside it.
+
+    `reference` holds (x, before, after) points and `source` says where they come from.
+    """
+
+    title: str
+    parameter: str
+    metric: str
+    cases: tuple[str, ...]
+    before: str
+    after: str
+    reference: tuple[tuple[float, float, float], ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A question with variants, cases and metrics; `rows` say which published figures it reproduces.
+
+    The first variant is what the others are compared with. `thread` names the file in results/published.
+    """
+
+    id: str
+    title: str
+    variants: tuple[Variant, ...]
+    cases: tuple[Case, ...]
+    metrics: tuple[Metric, ...]
+    question: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    rows: tuple[RowMap, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    thread: str = ""
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def variant(self, id_: str) -> Variant:
+        return _find(self.variants, id_, f"variant of {self.id}")
+
+    def case(self, id_: str) -> Case:
+        return _find(self.cases, id_, f"case of {self.id}")
+
+    def metric(self, name: str) -> Metric:
+        for metric in self.metrics:
+            if metric.name == name:
+                return metric
+        raise UsageError(f"{self.id} has no metric {name!r}", did_you_mean(name, [m.name for m in self.metrics]))
+
+    def variants_of(self, case: Case) -> tuple[Variant, ...]:
+        """The variants that run in `case`, in the experiment's order."""
+        return tuple(v for v in self.variants if not case.variants or v.id in case.variants)
+
+    def with_settings(self, settings: Mapping[str, Scalar]) -> Experiment:
+        """The same experiment with the user's settings in every case that takes them."""
+        checked = apply_settings(self.parameters, settings)
+        for name in checked:
+            if not any(name in case.params for case in self.cases):
+                raise UsageError(f"no case of {self.id} takes {name}", "see `mqlab show` for the cases' parameters")
+        cases = tuple(
+            replace(case, params={**case.params, **{k: v for k, v in checked.items() if k in case.params}})
+            for case in self.cases
+        )
+        return replace(self, cases=cases)
+
+    def selected(self, variants: Sequence[str] | None = None, cases: Sequence[str] | None = None) -> Experiment:
+        """The same experiment with only some of its variants and cases, in its own order."""
+        wanted_variants = {self.variant(v).id for v in variants} if variants is not None else None
+        wanted_cases = {self.case(c).id for c in cases} if cases is not None else None
+        chosen = tuple(v for v in self.variants if wanted_variants is None or v.id in wanted_variants)
+        kept = tuple(
+            replace(c, variants=tuple(v for v in c.variants if wanted_variants is None or v in wanted_variants))
+            for c in self.cases
+            if (wanted_cases is None or c.id in wanted_cases)
+            and (not c.variants or wanted_variants is None or wanted_variants & set(c.variants))
+        )
+        if not chosen or not kept:
+            raise UsageError(f"no case of {self.id} runs what was chosen", f"see `mqlab show {self.id}`")
+        ids = {c.id for c in kept}
+        names = {v.id for v in chosen}
+        rows = tuple(
+            r
+            for r in self.rows
+            if r.case in ids and (r.after_case or r.case) in ids and {r.before, r.after} - {""} <= names
+        )
+        curves = tuple(c for c in self.curves if set(c.cases) <= ids and {c.before, c.after} <= names)
+        return replace(self, variants=chosen, cases=kept, rows=rows, curves=curves)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Experiment:
+        """What to_dict() gave, also after a round through JSON (which knows no tuples)."""
+        fields = dict(data)
+        fields["variants"] = tuple(Variant(**v) for v in data["variants"])
+        fields["cases"] = tuple(Case(**{**c, "variants": tuple(c["variants"])}) for c in data["cases"])
+        fields["metrics"] = tuple(Metric(**m) for m in data["metrics"])
+        fields["parameters"] = tuple(
+            Parameter(**{**p, "choices": tuple(p["choices"])}) for p in data["parameters"]
+        )
+        fields["rows"] = tuple(RowMap(**r) for r in data["rows"])
+        fields["curves"] = tuple(
+            Curve(**{**c, "cases": tuple(c["cases"]), "reference": tuple(tuple(p) for p in c["reference"])})
+            for c in data["curves"]
+        )
+        return Experiment(**fields)
+
+
+_Named = TypeVar("_Named", Variant, Case)
+
+
+def _find(items: Sequence[_Named], id_: str, what: str) -> _Named:
+    for item in items:
+        if item.id == id_:
+            return item
+    raise UsageError(f"no {what} is called {id_!r}", did_you_mean(id_, [i.id for i in items]))
+
+
+def _check(experiment_: Experiment) -> None:
+    """Refuses a definition that contradicts itself, with the name of what is wrong."""
+    where = f"experiment {experiment_.id!r}"
+    if not experiment_.variants or not experiment_.cases or not experiment_.metrics:
+        raise UsageError(f"{where} lacks variants, cases or metrics", "give at least one of each")
+    for what, names in (
+        ("variant", [v.id for v in experiment_.variants]),
+        ("case", [c.id for c in experiment_.cases]),
+        ("metric", [m.name for m in experiment_.metrics]),
+        ("parameter", [p.name for p in experiment_.parameters]),
+        ("row", [r.row for r in experiment_.rows]),
+    ):
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise UsageError(f"{where} has more than one {what} {twice[0]!r}", "give each its own name")
+    variants = {v.id for v in experiment_.variants}
+    cases = {c.id for c in experiment_.cases}
+    for metric in experiment_.metrics:
+        if metric.direction not in ("lower", "higher"):
+            raise UsageError(f"{where}: metric {metric.name!r} has no direction", "say lower or higher")
+    for case in experiment_.cases:
+        unknown = set(case.variants) - variants
+        if unknown:
+            raise UsageError(f"{where}: case {case.id!r} names unknown variants", ", ".join(sorted(unknown)))
+    for row in experiment_.rows:
+        if row.case not in cases or (row.after_case or row.case) not in cases:
+            raise UsageError(f"{where}: row {row.row!r} names an unknown case", did_you_mean(row.case, sorted(cases)))
+        if {row.before, row.after} - {""} - variants or row.statistic not in STATISTICS:
+            raise UsageError(f"{where}: row {row.row!r} names an unknown variant or statistic")
+        if not row.before and not row.after:
+            raise UsageError(f"{where}: row {row.row!r} measures no side", "name a variant before or after")
+    for curve in experiment_.curves:
+        if set(curve.cases) - cases or {curve.before, curve.after} - variants:
+            raise UsageError(f"{where}: curve {curve.title!r} names an unknown case or variant")
+
+
+def experiment(function: Callable[[], Experiment]) -> Experiment:
+    """Turns a function that returns an Experiment into that experiment; its docstring is the question.
+
+    `mqlab run FILE` finds what is decorated so in a file, and mqlab.run() takes it as it is.
+    """
+    made = function()
+    if not isinstance(made, Experiment):
+        raise UsageError(
+            f"{function.__module__}.{function.__name__}() returned {type(made).__name__}, no Experiment",
+            "return mqlab.Experiment(...)",
+        )
+    if not made.question and function.__doc__:
+        made = replace(made, question=" ".join(function.__doc__.split()))
+    return made
