@@ -2,6 +2,77 @@
 
 from __future__ import annotations
 
-from mqlab._core import version as _version
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__version__ = _version()
+# Name -> module. Each is imported on first use, so that `import mqlab` costs next to nothing. No name is
+# that of a module, package or folder of mqlab: the import of the one would overwrite the other.
+_LAZY = {
+    "Case": "mqlab.model",
+    "Curve": "mqlab.model",
+    "Experiment": "mqlab.model",
+    "Interrupted": "mqlab.api",
+    "Metric": "mqlab.model",
+    "MqlabError": "mqlab.errors",
+    "Parameter": "mqlab.parameters",
+    "Reproduction": "mqlab.reproduction",
+    "Result": "mqlab.result",
+    "RowMap": "mqlab.model",
+    "RunSpec": "mqlab.records",
+    "Store": "mqlab.store",
+    "Variant": "mqlab.model",
+    "experiment": "mqlab.model",
+    "list_experiments": "mqlab.api",
+    "load_reproduction": "mqlab.api",
+    "load_result": "mqlab.api",
+    "open_store": "mqlab.api",
+    "reproduce": "mqlab.api",
+    "run": "mqlab.api",
+    "workload": "mqlab.python_workloads",
+}
+
+__all__ = ["__version__", *_LAZY]
+
+if TYPE_CHECKING:
+    from mqlab.api import (
+        Interrupted as Interrupted,
+    )
+    from mqlab.api import (
+        list_experiments as list_experiments,
+    )
+    from mqlab.api import load_reproduction as load_reproduction
+    from mqlab.api import load_result as load_result
+    from mqlab.api import open_store as open_store
+    from mqlab.api import reproduce as reproduce
+    from mqlab.api import run as run
+    from mqlab.errors import MqlabError as MqlabError
+    from mqlab.model import Case as Case
+    from mqlab.model import Curve as Curve
+    from mqlab.model import Experiment as Experiment
+    from mqlab.model import Metric as Metric
+    from mqlab.model import RowMap as RowMap
+    from mqlab.model import Variant as Variant
+    from mqlab.model import experiment as experiment
+    from mqlab.parameters import Parameter as Parameter
+    from mqlab.python_workloads import workload as workload
+    from mqlab.records import RunSpec as RunSpec
+    from mqlab.reproduction import Reproduction as Reproduction
+    from mqlab.result import Result as Result
+    from mqlab.store import Store as Store
+
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from mqlab._core import version
+
+            return version()
+        if name not in _LAZY:
+            raise AttributeError(f"module 'mqlab' has no attribute {name!r}")
+        value = getattr(import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted([*globals(), *_LAZY])

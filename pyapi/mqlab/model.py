@@ -54,8 +54,8 @@ class Case:
 class RowMap:
     """How one published row is measured: a statistic of a metric, in a case, of two variants.
 
-    `after_case` and `after_metric` are given where the two sides differ in more than the variant. A side that is
-    left empty ("") is not measured.
+    `after_case` and `after_metric` are given where the two sides differ in more than the variant. A side
+    that is left empty ("") is not measured.
     """
 
     row: str
@@ -115,7 +115,9 @@ class Experiment:
         for metric in self.metrics:
             if metric.name == name:
                 return metric
-        raise UsageError(f"{self.id} has no metric {name!r}", did_you_mean(name, [m.name for m in self.metrics]))
+        raise UsageError(
+            f"{self.id} has no metric {name!r}", did_you_mean(name, [m.name for m in self.metrics])
+        )
 
     def variants_of(self, case: Case) -> tuple[Variant, ...]:
         """The variants that run in `case`, in the experiment's order."""
@@ -126,20 +128,26 @@ class Experiment:
         checked = apply_settings(self.parameters, settings)
         for name in checked:
             if not any(name in case.params for case in self.cases):
-                raise UsageError(f"no case of {self.id} takes {name}", "see `mqlab show` for the cases' parameters")
+                raise UsageError(
+                    f"no case of {self.id} takes {name}", "see `mqlab show` for the cases' parameters"
+                )
         cases = tuple(
             replace(case, params={**case.params, **{k: v for k, v in checked.items() if k in case.params}})
             for case in self.cases
         )
         return replace(self, cases=cases)
 
-    def selected(self, variants: Sequence[str] | None = None, cases: Sequence[str] | None = None) -> Experiment:
+    def selected(
+        self, variants: Sequence[str] | None = None, cases: Sequence[str] | None = None
+    ) -> Experiment:
         """The same experiment with only some of its variants and cases, in its own order."""
         wanted_variants = {self.variant(v).id for v in variants} if variants is not None else None
         wanted_cases = {self.case(c).id for c in cases} if cases is not None else None
         chosen = tuple(v for v in self.variants if wanted_variants is None or v.id in wanted_variants)
         kept = tuple(
-            replace(c, variants=tuple(v for v in c.variants if wanted_variants is None or v in wanted_variants))
+            replace(
+                c, variants=tuple(v for v in c.variants if wanted_variants is None or v in wanted_variants)
+            )
             for c in self.cases
             if (wanted_cases is None or c.id in wanted_cases)
             and (not c.variants or wanted_variants is None or wanted_variants & set(c.variants))
@@ -212,9 +220,16 @@ def _check(experiment_: Experiment) -> None:
         unknown = set(case.variants) - variants
         if unknown:
             raise UsageError(f"{where}: case {case.id!r} names unknown variants", ", ".join(sorted(unknown)))
+    metrics = [m.name for m in experiment_.metrics]
     for row in experiment_.rows:
+        if row.metric not in metrics:
+            raise UsageError(
+                f"{where}: row {row.row!r} names an unknown metric", did_you_mean(row.metric, metrics)
+            )
         if row.case not in cases or (row.after_case or row.case) not in cases:
-            raise UsageError(f"{where}: row {row.row!r} names an unknown case", did_you_mean(row.case, sorted(cases)))
+            raise UsageError(
+                f"{where}: row {row.row!r} names an unknown case", did_you_mean(row.case, sorted(cases))
+            )
         if {row.before, row.after} - {""} - variants or row.statistic not in STATISTICS:
             raise UsageError(f"{where}: row {row.row!r} names an unknown variant or statistic")
         if not row.before and not row.after:

@@ -18,8 +18,8 @@ Scalar = bool | int | float | str
 class Parameter:
     """One thing that a user may set with --set NAME=VALUE.
 
-    A parameter with `choices` takes one of these words. Without, it is a number from `low` to `high`, whole when
-    `integer` is set.
+    A parameter with `choices` takes one of these words. Without, it is a number from `low` to `high`, whole
+    when `integer` is set.
     """
 
     name: str

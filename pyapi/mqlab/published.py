@@ -16,7 +16,17 @@ from mqlab.errors import UsageError
 from mqlab.model import Direction
 from mqlab.parameters import Scalar, did_you_mean
 
-__all__ = ["Bounds", "Range", "Row", "Side", "Thread", "load_thread", "missing_figures", "thread_ids", "threads"]
+__all__ = [
+    "Bounds",
+    "Range",
+    "Row",
+    "Side",
+    "Thread",
+    "load_thread",
+    "missing_figures",
+    "thread_ids",
+    "threads",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +77,9 @@ class Bounds:
 class Row:
     """One published figure or claim.
 
-    `before` and `after` are what the thread prints. A claim in words has `expect` instead (bounds of before, after or
-    ratio) and `measured_by`, which says what decides it. `remarks` tell where the thread is silent or odd.
+    `before` and `after` are what the thread prints. A claim in words has `expect` instead (bounds of
+    before, after or ratio) and `measured_by`, which says what decides it. `remarks` tell where the thread
+    is silent or odd.
     """
 
     thread: str
@@ -140,7 +151,7 @@ def load_thread(id_: str) -> Thread:
 
 
 def parse_thread(text: str, source: str) -> Thread:
-    """Reads the text of a file of results/published; a UsageError names the file and the row that is wrong."""
+    """Reads the text of a file of results/published; a UsageError names the file and the row."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -164,13 +175,17 @@ def missing_figures(thread: Thread, folder: Path) -> list[str]:
     try:
         text = " ".join(path.read_text(encoding="utf-8", errors="replace").split())
     except OSError as error:
-        raise UsageError(f"cannot read the thread file {path}: {error.strerror}", "see --thread-files") from None
+        raise UsageError(
+            f"cannot read the thread file {path}: {error.strerror}", "see --thread-files"
+        ) from None
     return [row.id for row in thread.rows if any(piece not in text for piece in row.printed)]
 
 
 def _row(data: Mapping[str, Any], thread: str, source: str) -> Row:
     where = f"{source}: row {data.get('id', '?')!r}"
-    words = {key: _text(data, key, where) for key in ("id", "condition", "metric", "unit", "direction", "where")}
+    words = {
+        key: _text(data, key, where) for key in ("id", "condition", "metric", "unit", "direction", "where")
+    }
     if words["direction"] not in ("lower", "higher"):
         raise UsageError(f"{where}: direction is {words['direction']!r}", "write lower or higher")
     kind = data.get("kind", "figure")
@@ -186,12 +201,17 @@ def _row(data: Mapping[str, Any], thread: str, source: str) -> Row:
     lists = {key: _texts(data, key, where) for key in ("also", "printed", "remarks")}
     known = {*words, *lists, "kind", "before", "after", "approximate", "conditions", "measured_by", "expect"}
     _refuse_unknown(data, known, where)
-    direction = cast(Direction, words.pop("direction"))
     return Row(
         thread=thread,
-        **words,
-        **lists,
-        direction=direction,
+        id=words["id"],
+        condition=words["condition"],
+        metric=words["metric"],
+        unit=words["unit"],
+        where=words["where"],
+        also=lists["also"],
+        printed=lists["printed"],
+        remarks=lists["remarks"],
+        direction=cast(Direction, words["direction"]),
         kind=kind,
         before=before,
         after=after,

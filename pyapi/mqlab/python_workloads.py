@@ -39,15 +39,17 @@ def workload(
 ) -> PythonWorkload | Callable[[Function], PythonWorkload]:
     """Registers a function as a workload under its own name.
 
-    It gets the RunSpec (`params`, `policies`, `seed`) and returns samples by metric name. What measures real time runs
-    on `native`, which is the default; what computes its figures from the seed may add `sim`, where runs go on side by
-    side.
+    It gets the RunSpec (`params`, `policies`, `seed`) and returns samples by metric name. What measures
+    real time runs on `native`, which is the default; what computes its figures from the seed may add `sim`,
+    where runs go on side by side.
     """
 
     def register(function: Function) -> PythonWorkload:
         unknown = set(targets) - {"native", "sim"}
         if unknown or not targets:
-            raise UsageError(f"workload {function.__name__}: targets {sorted(unknown)}", "use native, sim or both")
+            raise UsageError(
+                f"workload {function.__name__}: targets {sorted(unknown)}", "use native, sim or both"
+            )
         made = PythonWorkload(
             function.__name__, " ".join((function.__doc__ or "").split()), tuple(targets), function
         )

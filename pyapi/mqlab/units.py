@@ -10,7 +10,8 @@ from mqlab.errors import UsageError
 
 __all__ = ["UNITS", "convert", "format_number", "parse_quantity", "same_dimension"]
 
-# unit -> (dimension, size in the dimension's base unit). A unit that is missing here converts into itself only.
+# unit -> (dimension, size in the dimension's base unit). A unit that is missing here converts into itself
+# only.
 UNITS: Final[dict[str, tuple[str, float]]] = {
     "ns": ("time", 1e-9),
     "us": ("time", 1e-6),

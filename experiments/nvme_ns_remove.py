@@ -1,0 +1,80 @@
+"""nvme-ns-remove: a controller's namespaces removed one after another, or all at once."""
+
+from __future__ import annotations
+
+from mqlab.experiments._common import CPUS, HZ, QUEUES
+from mqlab.model import Case, Experiment, Metric, RowMap, Variant, experiment
+from mqlab.parameters import Parameter, Scalar
+
+MACHINE: dict[str, Scalar] = {"hz": 1000, "cpus": 16, "queues": 4}
+POINTS = ((8, "tcp"), (32, "tcp"), (64, "tcp"), (64, "loop"))
+
+
+def _rows() -> tuple[RowMap, ...]:
+    """Two boots of a cell are two rows, and one measurement answers both."""
+    tables = ((1, "before", "patch-1"), (2, "patch-1", "series"))
+    return tuple(
+        RowMap(
+            f"patch-{patch}-{n}-{transport}-boot-{boot}", f"{transport}-{n}", "disconnect_ms", before, after
+        )
+        for patch, before, after in tables
+        for n, transport in POINTS
+        for boot in (1, 2)
+    )
+
+
+@experiment
+def nvme_ns_remove() -> Experiment:
+    """Deleting an nvme controller waited for several grace periods a namespace, one namespace after
+    another. What do parallel removals bring, and what does the write lock on the tag set take back?
+    """
+    return Experiment(
+        id="nvme-ns-remove",
+        title="namespaces of an nvme controller removed in parallel",
+        thread="nvme-ns-remove",
+        variants=(
+            Variant("before", "one after another", {"ns_removal": "serial", "elv_flag_lock": "write"}),
+            Variant("patch-1", "in parallel", {"ns_removal": "parallel", "elv_flag_lock": "write"}),
+            Variant(
+                "series",
+                "in parallel, the flag set under the read lock",
+                {"ns_removal": "parallel", "elv_flag_lock": "read"},
+            ),
+        ),
+        cases=tuple(
+            Case(
+                f"{transport}-{n}",
+                "nvme_disconnect",
+                {**MACHINE, "namespaces": n, "transport": transport},
+                f"disconnect from a target with {n} namespaces over {transport}",
+            )
+            for n, transport in POINTS
+        ),
+        metrics=(
+            Metric("disconnect_ms", "ms", "lower"),
+            Metric("ns_remove_ms", "ms", "lower"),
+            Metric("overlap_ratio", "ratio", "higher"),
+        ),
+        parameters=(
+            HZ,
+            CPUS,
+            QUEUES,
+            Parameter("namespaces", "namespaces of the controller", "", 1, 1024),
+            Parameter("transport", "how the host reaches the target", choices=("tcp", "loop")),
+        ),
+        rows=(
+            RowMap("cover-64-tcp", "tcp-64", "disconnect_ms", "before", "series"),
+            *_rows(),
+            RowMap("over-a-second", "tcp-64", "disconnect_ms", "before", ""),
+            RowMap(
+                "time-proportional-to-namespaces",
+                "tcp-8",
+                "disconnect_ms",
+                "before",
+                "before",
+                after_case="tcp-64",
+            ),
+            RowMap("removal-still-waits", "tcp-64", "ns_remove_ms", "before", "series"),
+            RowMap("waits-overlap", "tcp-64", "overlap_ratio", "before", "series"),
+        ),
+    )

@@ -1,0 +1,151 @@
+"""tags-srcu: what it costs that every tag set waits for its own SRCU grace period."""
+
+from __future__ import annotations
+
+from mqlab.experiments._common import CPUS, DEPTH, DEVICES, HZ, QUEUES, THREADS
+from mqlab.model import Case, Experiment, Metric, RowMap, Variant, experiment
+from mqlab.parameters import Parameter, Scalar
+
+MACHINE: dict[str, Scalar] = {"hz": 1000, "cpus": 16}
+DEVICE: dict[str, Scalar] = {**MACHINE, "queues": 1, "depth": 16}
+
+TABLE = ("before", "patch-1", "series")
+FOLLOW_UP = ("before-put-outside", "series-put-outside")
+
+
+def _policies(srcu: str, argument: str, put: str) -> dict[str, Scalar]:
+    return {"tags_srcu": srcu, "tag_set_argument": argument, "ublk_final_put": put}
+
+
+@experiment
+def tags_srcu() -> Experiment:
+    """Each tag set owned an SRCU instance and waited for its grace period when it was freed, in ublk under
+    a mutex. What does one instance for all of them save, and what does it cost?
+    """
+    return Experiment(
+        id="tags-srcu",
+        title="one SRCU instance for all tag sets",
+        thread="tags-srcu",
+        variants=(
+            Variant("before", "an SRCU instance a set", _policies("per_set", "kept", "under_mutex")),
+            Variant("patch-1", "one instance for all", _policies("global", "kept", "under_mutex")),
+            Variant("series", "and no tag_set argument", _policies("global", "dropped", "under_mutex")),
+            Variant(
+                "before-put-outside",
+                "an instance a set; the last reference dropped outside ublk's mutex",
+                _policies("per_set", "kept", "outside_mutex"),
+            ),
+            Variant(
+                "series-put-outside",
+                "one instance for all; the last reference dropped outside ublk's mutex",
+                _policies("global", "dropped", "outside_mutex"),
+            ),
+        ),
+        cases=(
+            Case(
+                "ublk-1000-serial",
+                "ublk_delete",
+                {**DEVICE, "devices": 1000, "threads": 1},
+                "delete 1000 ublk devices one after the other",
+                TABLE,
+            ),
+            Case(
+                "ublk-4000-16-threads",
+                "ublk_delete",
+                {**DEVICE, "devices": 4000, "threads": 16},
+                "delete 4000 ublk devices from 16 threads",
+                (*TABLE, *FOLLOW_UP),
+            ),
+            Case(
+                "ublk-4000-serial",
+                "ublk_delete",
+                {**DEVICE, "devices": 4000, "threads": 1},
+                "delete 4000 ublk devices one after the other, as in the follow-up",
+                FOLLOW_UP,
+            ),
+            Case(
+                "null-blk-500-serial",
+                "null_blk_destroy",
+                {**DEVICE, "devices": 500, "threads": 1},
+                "destroy 500 null_blk devices one after the other",
+                TABLE,
+            ),
+            Case(
+                "null-blk-256-16-threads",
+                "null_blk_destroy",
+                {**DEVICE, "devices": 256, "threads": 16},
+                "destroy 256 null_blk devices from 16 threads",
+                TABLE,
+            ),
+            Case(
+                "iterator-none",
+                "tags_iterator_delay",
+                {**MACHINE, "iterator_hold_ms": 0},
+                "delete devices while no other set is iterated",
+                ("before", "patch-1"),
+            ),
+            Case(
+                "iterator-50-ms",
+                "tags_iterator_delay",
+                {**MACHINE, "iterator_hold_ms": 50},
+                "delete devices while another set is iterated for 50 ms",
+                ("before", "patch-1"),
+            ),
+        ),
+        metrics=(
+            Metric("del_dev_ms", "ms", "lower"),
+            Metric("stop_dev_ms", "ms", "lower"),
+            Metric("delete_total_ms", "ms", "lower"),
+            Metric("destroy_ms", "ms", "lower"),
+            Metric("destroy_total_ms", "ms", "lower"),
+            Metric("tag_set_free_wait_ms", "ms", "lower"),
+            Metric("free_delay_ms", "ms", "lower"),
+            Metric("bytes_per_tag_set", "bytes", "lower"),
+        ),
+        parameters=(
+            HZ,
+            CPUS,
+            DEVICES,
+            THREADS,
+            QUEUES,
+            DEPTH,
+            Parameter("iterator_hold_ms", "how long an iterator of another set runs", "ms", 0, 10_000, False),
+        ),
+        rows=(
+            RowMap("del-dev-p50-serial", "ublk-1000-serial", "del_dev_ms", "before", "patch-1"),
+            RowMap("delete-1000-serial", "ublk-1000-serial", "delete_total_ms", "before", "patch-1"),
+            RowMap("delete-4000-16-threads", "ublk-4000-16-threads", "delete_total_ms", "before", "patch-1"),
+            RowMap(
+                "null-blk-destroy-500-serial", "null-blk-500-serial", "destroy_total_ms", "before", "patch-1"
+            ),
+            RowMap(
+                "null-blk-destroy-256-16-threads",
+                "null-blk-256-16-threads",
+                "destroy_total_ms",
+                "before",
+                "patch-1",
+            ),
+            RowMap("followup-del-dev-p50-serial", "ublk-4000-serial", "del_dev_ms", *FOLLOW_UP),
+            RowMap("followup-delete-4000-16-threads", "ublk-4000-16-threads", "delete_total_ms", *FOLLOW_UP),
+            RowMap("barrier-grace-period", "ublk-1000-serial", "tag_set_free_wait_ms", "before", "patch-1"),
+            RowMap(
+                "barrier-waits-though-callbacks-done",
+                "ublk-1000-serial",
+                "tag_set_free_wait_ms",
+                "before",
+                "",
+            ),
+            RowMap("patch-1-brings-the-gain", "ublk-1000-serial", "del_dev_ms", "before", "patch-1"),
+            RowMap("patch-2-changes-nothing", "ublk-1000-serial", "del_dev_ms", "patch-1", "series"),
+            RowMap("srcu-state-per-set", "ublk-1000-serial", "bytes_per_tag_set", "before", "patch-1"),
+            RowMap("long-iterator-delays-frees", "iterator-50-ms", "free_delay_ms", "before", "patch-1"),
+            RowMap(
+                "long-iterator-delays-nothing-else",
+                "iterator-none",
+                "del_dev_ms",
+                "patch-1",
+                "patch-1",
+                after_case="iterator-50-ms",
+            ),
+        ),
+    )

@@ -1,0 +1,237 @@
+"""Plots: published and measured side by side. Made without pyplot, so nothing global changes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from mqlab.model import Curve, Metric
+from mqlab.provenance import measured_on
+from mqlab.published import Range, Side
+from mqlab.statistic import over_runs
+from mqlab.units import format_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from mqlab.reproduction import Reproduction, ReproductionRow
+    from mqlab.result import Result
+
+__all__ = ["plot_reproduction", "plot_result", "save_png"]
+
+# Two hues that stay apart for the colour-blind and in grey.
+PUBLISHED: Final = "#4c4c4c"
+MEASURED: Final = "#d55e00"
+_SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#4c4c4c", "#a6761d")
+_DECADES_FOR_LOG: Final = 8.0  # highest over lowest value from which on a linear axis hides the lowest
+_ROW_INCHES: Final = 0.52
+_PANEL_INCHES: Final = 1.1
+
+
+class _NotebookFigure(Figure):
+    """A Figure that a notebook shows by itself, with or without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        return save_png(self)
+
+
+def save_png(figure: Figure, dpi: int = 130) -> bytes:
+    """The figure as a PNG."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    return buffer.getvalue()
+
+
+def _figure(width: float, height: float) -> Figure:
+    figure = _NotebookFigure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def plot_reproduction(reproduction: Reproduction) -> Figure:
+    """For each unit of each thread a panel with both sides of each row, and beside it the ratios."""
+    panels: dict[tuple[str, str], list[ReproductionRow]] = {}
+    for row in reproduction.rows:
+        if (
+            row.published_before is not None
+            or row.measured_before is not None
+            or row.measured_after is not None
+        ):
+            panels.setdefault((row.thread, row.unit), []).append(row)
+    heights = [len(rows) * _ROW_INCHES + _PANEL_INCHES for rows in panels.values()]
+    figure = _figure(10, max(sum(heights), 2.5) + 0.5)
+    if panels:
+        shape = {"height_ratios": heights, "width_ratios": [2.2, 1]}
+        grid = figure.subplots(len(panels), 2, squeeze=False, gridspec_kw=shape)
+        for (axes, beside), ((thread, unit), rows) in zip(grid, panels.items(), strict=True):
+            _row_panel(axes, f"{thread}: before and after", unit, rows)
+            _ratio_panel(beside, rows)
+        _legend(figure)
+    figure.supxlabel(measured_on(reproduction.results), fontsize=7.5, color="#555555")
+    return figure
+
+
+def _row_panel(axes: Axes, title: str, unit: str, rows: Sequence[ReproductionRow]) -> None:
+    values: list[float] = []
+    for position, row in enumerate(rows):
+        for offset, colour, before, after in (
+            (-0.16, PUBLISHED, row.published_before, row.published_after),
+            (0.16, MEASURED, row.measured_before, row.measured_after),
+        ):
+            values += _pair(axes, position + offset, colour, before, after)
+    axes.set_yticks(range(len(rows)), [row.condition for row in rows], fontsize=8)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_title(title, fontsize=9, loc="left")
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    _scale(axes.xaxis, unit, values)
+
+
+def _ratio_panel(axes: Axes, rows: Sequence[ReproductionRow]) -> None:
+    """after/before of both, and the status: small effects show here that no axis of values could show."""
+    values = [1.0]
+    for position, row in enumerate(rows):
+        for offset, colour, ratio in (
+            (-0.16, PUBLISHED, row.published_ratio),
+            (0.16, MEASURED, row.measured_ratio),
+        ):
+            if ratio is not None:
+                axes.plot([1, ratio], [position + offset] * 2, color=colour, linewidth=1.2)
+                axes.plot([ratio], [position + offset], "o", color=colour, markersize=5.5)
+                values.append(ratio)
+        place = axes.get_yaxis_transform()
+        axes.text(1.02, position, row.status, transform=place, fontsize=7.5, va="center", clip_on=False)
+    axes.axvline(1, color="#999999", linewidth=0.8, zorder=0)
+    axes.set_yticks(range(len(rows)), [""] * len(rows))
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_title("ratio", fontsize=9, loc="left")
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    _scale(axes.xaxis, "after / before", values)
+
+
+def _pair(axes: Axes, y: float, colour: str, before: Side, after: Side) -> list[float]:
+    """Draws one side pair: a hollow mark before, a full one after; a range is a thick bar."""
+    middles: list[float] = []
+    for side, face in ((before, "white"), (after, colour)):
+        if side is None:
+            continue
+        if isinstance(side, Range):
+            axes.plot(
+                [side.low, side.high], [y, y], color=colour, linewidth=5, alpha=0.35, solid_capstyle="butt"
+            )
+        middle = side.middle if isinstance(side, Range) else side
+        axes.plot([middle], [y], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
+        middles.append(middle)
+    if len(middles) == 2:
+        axes.plot(middles, [y, y], color=colour, linewidth=1.2, zorder=2)
+    return middles
+
+
+def _legend(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=colour, marker="o", markerfacecolor=face, linestyle="-", label=label)
+        for colour, name in ((PUBLISHED, "published"), (MEASURED, "measured"))
+        for face, label in (("white", f"{name}, before"), (colour, f"{name}, after"))
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
+
+
+def plot_result(result: Result) -> Figure:
+    """A panel for each metric and case with the runs of each variant, and one for each curve."""
+    drawn = {case for curve in result.definition.curves for case in curve.cases}
+    panels = [
+        (case.id, metric, rows)
+        for metric in result.definition.metrics
+        for case in result.definition.cases
+        if case.id not in drawn and (rows := _by_variant(result, case.id, metric))
+    ]
+    curves = [curve for curve in result.definition.curves if _curve_points(result, curve, curve.before)]
+    heights = [len(rows) * 0.28 + 0.9 for _, _, rows in panels] + [3.4 for _ in curves]
+    figure = _figure(10, max(sum(heights), 2.0) + 0.4)
+    if heights:
+        grid = figure.subplots(len(heights), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
+        for axes, (case, metric, rows) in zip(grid, panels, strict=False):
+            _variant_panel(axes, f"{case}: {metric.name}, {metric.direction} is better", metric.unit, rows)
+        for axes, curve in zip(grid[len(panels) :], curves, strict=True):
+            _curve_panel(axes, result, curve)
+    figure.supxlabel(measured_on([result]), fontsize=7.5, color="#555555")
+    return figure
+
+
+def _by_variant(result: Result, case: str, metric: Metric) -> dict[str, list[float]]:
+    found = {v.id: result.values(case, v.id, metric.name) for v in result.definition.variants}
+    return {variant: values for variant, values in found.items() if values}
+
+
+def _variant_panel(axes: Axes, title: str, unit: str, rows: dict[str, list[float]]) -> None:
+    for position, (values, colour) in enumerate(zip(rows.values(), _colours(len(rows)), strict=True)):
+        axes.plot(values, [position] * len(values), "o", color=colour, markersize=5, alpha=0.6)
+        axes.plot([over_runs(values)], [position], "|", color=colour, markersize=16, markeredgewidth=2)
+    axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_title(title, fontsize=9, loc="left")
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    _scale(axes.xaxis, unit, [value for values in rows.values() for value in values])
+
+
+def _colours(count: int) -> list[str]:
+    return [_SERIES[i % len(_SERIES)] for i in range(count)]
+
+
+def _curve_points(result: Result, curve: Curve, variant: str) -> list[tuple[float, float]]:
+    points = []
+    for case in curve.cases:
+        values = result.values(case, variant, curve.metric)
+        if values:
+            points.append((float(result.definition.case(case).params[curve.parameter]), over_runs(values)))
+    return sorted(points)
+
+
+def _curve_panel(axes: Axes, result: Result, curve: Curve) -> None:
+    metric = result.definition.metric(curve.metric)
+    for variant, colour in ((curve.before, PUBLISHED), (curve.after, MEASURED)):
+        points = _curve_points(result, curve, variant)
+        axes.plot(
+            *zip(*points, strict=True), "o-", color=colour, markersize=4, label=f"{variant}, {result.target}"
+        )
+    if curve.reference:
+        xs, before, after = zip(*curve.reference, strict=True)
+        axes.plot(
+            xs, before, "s--", color=PUBLISHED, markersize=4, alpha=0.6, label=f"before, {curve.source}"
+        )
+        axes.plot(xs, after, "s--", color=MEASURED, markersize=4, alpha=0.6, label=f"after, {curve.source}")
+    axes.set_title(curve.title, fontsize=9, loc="left")
+    axes.set_xlabel(curve.parameter, fontsize=8)
+    axes.set_ylabel(f"{metric.name} [{metric.unit}]", fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.legend(fontsize=7.5, frameon=False)
+
+
+def _scale(axis: Any, unit: str, values: Sequence[float]) -> None:
+    """A logarithmic axis when the values span about a decade or more, else a linear one."""
+    positive = [value for value in values if value > 0]
+    if positive and len(positive) == len(values) and max(positive) / min(positive) >= _DECADES_FOR_LOG:
+        axis.axes.set_xscale("log")
+        axis.axes.set_xlim(min(positive) / 1.6, max(positive) * 1.6)
+        axis.set_minor_formatter(NullFormatter())
+        suffix = ", logarithmic"
+    else:
+        span = max(values, default=1.0) - min(values, default=0.0)
+        if values and min(values) > 0 and span < 0.3 * max(values):
+            axis.axes.set_xlim(min(values) - span * 0.2 - 1e-12, max(values) + span * 0.2 + 1e-12)
+            suffix = ", axis does not start at zero"
+        else:
+            axis.axes.set_xlim(
+                0 if not values or min(values) >= 0 else None, max(values, default=1.0) * 1.08 or 1.0
+            )
+            suffix = ""
+    axis.set_major_formatter(FuncFormatter(lambda value, _position: format_number(value)))
+    axis.axes.set_xlabel(f"{unit}{suffix}", fontsize=8)
+    axis.axes.tick_params(axis="x", labelsize=8)

@@ -1,0 +1,56 @@
+"""A progress bar on stderr: in a terminal, and in a notebook. None where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mqlab.execution import Progress
+
+__all__ = ["progress_bar"]
+
+
+@contextmanager
+def progress_bar(wanted: Progress | bool, title: str) -> Iterator[Progress | None]:
+    """What to call with each run that ended: the caller's own function, a bar, or None."""
+    if not isinstance(wanted, bool):
+        yield wanted
+        return
+    bar = _make_bar(title) if wanted and (_in_notebook() or sys.stderr.isatty()) else None
+    if bar is None:
+        yield None
+        return
+
+    def show(done: int, planned: int, what: str) -> None:
+        bar.total = planned
+        bar.set_postfix_str(what, refresh=False)
+        bar.update(done - bar.n)
+
+    try:
+        yield show
+    finally:
+        bar.close()
+
+
+def _make_bar(title: str) -> Any:
+    if _in_notebook() and _has_widgets():
+        from tqdm.notebook import tqdm as notebook_bar
+
+        return notebook_bar(total=1, desc=title, unit="run")
+    from tqdm import tqdm
+
+    return tqdm(total=1, desc=title, unit="run", file=sys.stderr, dynamic_ncols=True, leave=False)
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    made = shell.get_ipython() if shell is not None else None
+    return made is not None and made.__class__.__name__ == "ZMQInteractiveShell"
+
+
+def _has_widgets() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("ipywidgets") is not None

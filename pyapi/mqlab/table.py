@@ -1,0 +1,133 @@
+"""Results and reproductions as text for a commit message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from mqlab.commit_text import columns, finish, number, paragraph, percent, two_sided
+from mqlab.model import Case, Metric
+from mqlab.provenance import measured_on
+from mqlab.published import Range, Side, load_thread
+from mqlab.statistic import over_runs
+
+if TYPE_CHECKING:
+    from mqlab.reproduction import Reproduction, ReproductionRow
+    from mqlab.result import Result
+
+__all__ = ["Beside", "reproduction_table", "result_table"]
+
+# Columns: before, after, ratio, effect error, before error; and for a result: value, range over runs, ratio.
+_ROW: Final = (11, 11, 9, 8, 8)
+_RUN: Final = (12, 20, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A further line under each published row: another measurement of the same rows."""
+
+    label: str
+    rows: Mapping[tuple[str, str], ReproductionRow]
+
+
+def result_table(result: Result) -> str:
+    """Each case with its metrics: a line a variant, with the ratio to the first variant that ran."""
+    definition = result.definition
+    lines = [*paragraph(f"{definition.id}: {definition.title}"), ""]
+    for case in definition.cases:
+        for metric in definition.metrics:
+            lines += _metric_block(result, case, metric)
+    for skip in result.skips:
+        remedy = f" ({skip.remedy})" if skip.remedy else ""
+        lines += paragraph(f"skipped: {skip.case}, {skip.variant}: {skip.reason}{remedy}", 2, 2)
+    return finish([*lines, "", *paragraph(measured_on([result]), 2, 2)])
+
+
+def _metric_block(result: Result, case: Case, metric: Metric) -> list[str]:
+    values = {
+        v.id: found
+        for v in result.definition.variants_of(case)
+        if (found := result.values(case.id, v.id, metric.name))
+    }
+    if not values:
+        return []
+    many = any(len(r.samples.get(metric.name, ())) > 1 for r in result.runs if r.case == case.id)
+    params = ", ".join(f"{name} {value}" for name, value in case.params.items())
+    title = f"{case.id}: {metric.name}{' p50' if many else ''} [{metric.unit}], {metric.direction} is better"
+    base = over_runs(next(iter(values.values())))
+    lines = [
+        *paragraph(title, 2, 2),
+        *paragraph(params, 4),
+        *columns("", ("value", "min - max", "ratio"), _RUN),
+    ]
+    for variant, found in values.items():
+        value = over_runs(found)
+        spread = f"{number(min(found))} - {number(max(found))}" if len(found) > 1 else ""
+        ratio = number(value / base, 3) if base and variant != next(iter(values)) else ""
+        lines += columns(variant, (number(value), spread, ratio), _RUN)
+    return [*lines, ""]
+
+
+def reproduction_table(reproduction: Reproduction, beside: Sequence[Beside] = ()) -> str:
+    """A block for each thread: published and measured figures, both ratios, both errors, and the status."""
+    lines: list[str] = []
+    for id_ in dict.fromkeys(row.thread for row in reproduction.rows):
+        part = reproduction.thread(id_)
+        lines += [*paragraph(f"{id_}: {load_thread(id_).title}", 2, 2), ""]
+        lines += columns("", ("before", "after", "ratio", "effect", "before"), _ROW)
+        lines += columns("", ("", "", "", "error", "error"), _ROW)
+        for row in part.rows:
+            lines += _row_block(row, beside)
+        counts = {s: sum(r.status == s for r in part.rows) for s in ("met", "off", "half", "skipped")}
+        lines += ["", *paragraph(", ".join(f"{n} {s}" for s, n in counts.items() if n))]
+        lines += [*paragraph(measured_on(part.results), 2, 2), ""]
+    for remark in reproduction.remarks:
+        lines += paragraph(remark, 2, 2)
+    return finish(lines)
+
+
+def _row_block(row: ReproductionRow, beside: Sequence[Beside]) -> list[str]:
+    if row.status == "skipped" and not beside:
+        return [*two_sided(f"{row.condition} [{row.unit}]", "skipped"), *paragraph(row.reason, 4, 2)]
+    lines = two_sided(f"{row.condition} [{row.unit}]", f"{row.basis}, {row.status}")
+    expect = load_thread(row.thread).row(row.row).expect
+    if expect:
+        lines += paragraph(
+            "claimed: " + ", ".join(f"{name} {bounds}" for name, bounds in expect.items()), 4, 2
+        )
+    if row.published_before is not None or row.published_after is not None:
+        cells = (
+            _side(row.published_before),
+            _side(row.published_after),
+            number(row.published_ratio, 3),
+            "",
+            "",
+        )
+        lines += columns("published", cells, _ROW)
+    for other in beside:
+        if (row.thread, row.row) in other.rows:
+            lines += _measured_line(other.label, other.rows[row.thread, row.row])
+    lines += _measured_line(row.target if beside else "measured", row)
+    if row.reason:
+        lines += paragraph(f"{row.status}: {row.reason}", 4, 2)
+    return lines
+
+
+def _measured_line(label: str, row: ReproductionRow) -> list[str]:
+    cells = (
+        number(row.measured_before),
+        number(row.measured_after),
+        number(row.measured_ratio, 3),
+        percent(row.effect_error),
+        percent(row.before_error),
+    )
+    return columns(label, cells, _ROW)
+
+
+def _side(side: Side) -> str:
+    if side is None:
+        return "-"
+    if isinstance(side, Range):
+        return f"{side.low:.10g}-{side.high:.10g}"
+    return f"{side:.10g}"
