@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "workloads/builtin.h"
+#include "workloads/device_ublk.h"
 #include "workloads/workload.h"
 
 namespace mqlab::workloads {
@@ -15,6 +16,7 @@ namespace {
 // named here.
 constexpr std::array kBuiltin = {
     &random_draws_workload,
+    &ublk_lifecycle_workload,
 };
 
 void check_declaration(const Workload& workload) {

@@ -1,0 +1,187 @@
+#include "agent/guest.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/klog.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "agent/frames.h"
+#include "agent/quiet.h"
+#include "agent/runner.h"
+#include "base/error.h"
+
+namespace mqlab::agent {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kSpecPath = "/mqlab/spec.json";
+constexpr const char* kLinePath = "/dev/ttyS0";
+// What the host must not lose is sent twice: a kernel message can cut one copy of a line.
+constexpr unsigned kCopies = 2;
+
+// Numbers of syslog(2), which glibc leaves without names.
+constexpr int kSyslogReadAll = 3;
+constexpr int kSyslogConsoleOff = 6;
+constexpr int kSyslogSizeBuffer = 10;
+
+std::string text_of(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool has_word(const std::string& line, std::string_view word) {
+  const std::string padded = ' ' + line.substr(0, line.find('\n')) + ' ';
+  return padded.find(' ' + std::string(word) + ' ') != std::string::npos;
+}
+
+bool is_memory_root() {
+  struct statfs root {};
+  if (statfs("/", &root) != 0) return false;
+  return root.f_type == RAMFS_MAGIC || root.f_type == TMPFS_MAGIC;
+}
+
+// Reads the command line through a proc of our own, so that nothing of a host's is covered.
+std::string kernel_command_line() {
+  std::string line = text_of("/proc/cmdline");
+  if (!line.empty()) return line;
+  const char* const place = "/mqlab/proc";
+  mkdir(place, 0755);
+  if (mount("proc", place, "proc", MS_RDONLY, nullptr) != 0) return {};
+  line = text_of("/mqlab/proc/cmdline");
+  umount(place);
+  return line;
+}
+
+void mount_at(const char* type, const char* path, bool required) {
+  mkdir(path, 0755);
+  if (mount(type, path, type, 0, nullptr) == 0 || errno == EBUSY || !required) return;
+  throw system_error(std::string("mounting ") + type + " on " + path, errno,
+                     "use a kernel that has this file system built in");
+}
+
+void mount_all() {
+  mount_at("devtmpfs", "/dev", true);
+  mount_at("proc", "/proc", true);
+  mount_at("sysfs", "/sys", true);
+  mount_at("tmpfs", "/tmp", true);
+  mount_at("debugfs", "/sys/kernel/debug", false);
+}
+
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t done = write(fd, text.data(), text.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return;  // nobody is left to tell
+    text.remove_prefix(static_cast<std::size_t>(done));
+  }
+}
+
+// "" when loaded (or there already), else what the kernel answered.
+std::string load_module(const std::string& path, const std::string& params) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::strerror(errno);
+  const long done = syscall(SYS_finit_module, fd, params.c_str(), 0);
+  const int err = errno;
+  close(fd);
+  return done == 0 || err == EEXIST ? std::string() : std::strerror(err);
+}
+
+Json load_modules(const Json& spec) {
+  Json outcomes = Json::array();
+  for (const Json& module : spec.value("modules", Json::array())) {
+    const auto path = module.at("path").get<std::string>();
+    const std::string error = load_module(path, module.value("params", ""));
+    outcomes.push_back({{"path", path}, {"ok", error.empty()}, {"error", error}});
+  }
+  return outcomes;
+}
+
+Json wait_quiet(const Json& spec) {
+  const Json wanted = spec.value("quiet", Json::object());
+  QuietOptions options;
+  options.window = std::chrono::milliseconds(wanted.value("window_ms", options.window.count()));
+  options.limit = std::chrono::milliseconds(wanted.value("limit_ms", options.limit.count()));
+  options.idle_share = wanted.value("idle_share", options.idle_share);
+  options.windows = wanted.value("windows", options.windows);
+  const QuietOutcome outcome = wait_until_quiet(options, this_machine());
+  return {
+      {"quiet", outcome.quiet}, {"waited_ns", outcome.waited.count()}, {"idle_share", outcome.idle_share}};
+}
+
+std::string kernel_log() {
+  const int size = klogctl(kSyslogSizeBuffer, nullptr, 0);
+  if (size <= 0) return {};
+  std::string log(static_cast<std::size_t>(size), '\0');
+  const int read = klogctl(kSyslogReadAll, log.data(), size);
+  log.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
+  return log;
+}
+
+// Does the spec, telling each stage, so that the host knows where a guest that died was.
+Json run_spec(FrameWriter& frames) {
+  const auto stage = [&frames](const char* name) { frames.send("stage", to_text({{"stage", name}})); };
+  stage("init");
+  const Json spec = parse_spec(text_of(kSpecPath));
+  stage("modules");
+  const Json modules = load_modules(spec);
+  stage("quiet");
+  const Json quiet = wait_quiet(spec);
+  stage("run");
+  Json result = run_jobs(spec);
+  result["modules"] = modules;
+  result["quiet"] = quiet;
+  return result;
+}
+
+[[noreturn]] void power_off() {
+  sync();
+  reboot(RB_POWER_OFF);
+  reboot(RB_AUTOBOOT);  // without ACPI: the emulator is told to end at a reset
+  for (;;) pause();
+}
+
+}  // namespace
+
+bool is_guest_init() {
+  return getpid() == 1 && is_memory_root() && has_word(kernel_command_line(), "mqlab.init=1");
+}
+
+void run_as_guest_init() {
+  try {
+    mount_all();
+    const int line = open(kLinePath, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    FrameWriter frames([line](std::string_view text) { write_all(line, text); });
+    Json result;
+    try {
+      result = run_spec(frames);
+    } catch (const std::exception& error) {
+      result = {{"format", kFormat}, {"error", describe_exception(error)}};
+    }
+    klogctl(kSyslogConsoleOff, nullptr, 0);
+    frames.send("result", to_text(result), kCopies);
+    frames.send("dmesg", to_text({{"text", kernel_log()}}));
+    frames.send("stage", to_text({{"stage", "done"}}), kCopies);
+    tcdrain(line);
+  } catch (const std::exception& error) {
+    // No line to report on: the console is all there is.
+    write_all(STDERR_FILENO, std::string("mqlab-agent: ") + error.what() + '\n');
+  }
+  power_off();
+}
+
+}  // namespace mqlab::agent

@@ -1,0 +1,202 @@
+#include "devices/ublk_control.h"
+
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "io/ring.h"
+
+namespace mqlab::devices {
+namespace {
+
+constexpr const char* kControlPath = "/dev/ublk-control";
+
+// ADD_DEV and SET_PARAMS go through the longest buffer that any command needs.
+union CommandBuffer {
+  ublk::DevInfo info;
+  ublk::Params params;
+  std::uint64_t features;
+};
+
+int open_control() {
+  const int fd = open(kControlPath, O_RDWR | O_CLOEXEC);
+  if (fd >= 0) return fd;
+  const int err = errno;
+  const std::string what =
+      std::string("opening ") + kControlPath + " was answered with " + std::strerror(err);
+  if (err == ENOENT || err == ENODEV || err == ENXIO) {
+    throw Error(ErrorKind::kUnsupported, what,
+                "load the module ublk_drv (Linux 6.0 or newer, CONFIG_BLK_DEV_UBLK)", err);
+  }
+  if (err == EACCES || err == EPERM) {
+    throw Error(ErrorKind::kUnsupported, what, "run as root, or use the target vm", err);
+  }
+  throw Error(ErrorKind::kSystem, what, "see errno in open(2)", err);
+}
+
+const char* remedy_of(std::uint32_t op, int err) {
+  switch (err) {
+    case EPERM:
+    case EACCES:
+      return op == ublk::kCmdAddDev ? "run as root, or raise ublk_drv.ublks_max"
+                                    : "run as the owner of the device or as root";
+    case ENODEV:
+      return "the device is gone: list /dev/ublkc* to see which there are";
+    case EEXIST:
+      return "the id or the device is in use: delete it first, or ask for another id";
+    case EBUSY:
+      return "something holds the device open (a server, udev, a mount): close it and try again";
+    case ENOMEM:
+      return "free memory, or ask for fewer devices, queues or a smaller depth";
+    case ENOSPC:
+      return "all device ids are taken: delete devices, or raise ublk_drv.ublks_max";
+    case EINVAL:
+    case EOPNOTSUPP:
+      return "this kernel's ublk does not know the command or the values: see its version";
+    default:
+      return "see the kernel log (dmesg) for ublk's own words";
+  }
+}
+
+std::string describe(std::string_view name, std::uint32_t id) {
+  std::string text = "ublk ";
+  text += name;
+  if (id != ublk::kAnyDevice) text += " of device " + std::to_string(id);
+  return text;
+}
+
+}  // namespace
+
+struct UblkControl::State {
+  explicit State(std::chrono::milliseconds time_limit)
+      : limit(time_limit), fd(open_control()), ring({.entries = 4, .sqe128 = true}) {}
+  ~State() { close(fd); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::chrono::milliseconds limit;
+  int fd;
+  io::Ring ring;
+  CommandBuffer buffer{};
+};
+
+UblkControl::UblkControl(std::chrono::milliseconds limit) : state_(std::make_unique<State>(limit)) {}
+UblkControl::~UblkControl() = default;
+
+UblkControl::State& UblkControl::live() {
+  if (state_ == nullptr) {
+    throw Error(ErrorKind::kTimeout, "a ublk command was not tried",
+                "an earlier command on this control ring never ended: see dmesg for a hung task");
+  }
+  return *state_;
+}
+
+std::int32_t UblkControl::execute(std::uint32_t op, std::string_view name, ublk::CtrlCmd command) {
+  State& state = live();
+  command.queue_id = ublk::kNoQueue;
+  io_uring_sqe* sqe = state.ring.next_sqe();
+  if (sqe == nullptr) throw Error(ErrorKind::kInternal, "the control ring is full", "report this");
+  sqe->opcode = IORING_OP_URING_CMD;
+  sqe->fd = state.fd;
+  sqe->cmd_op = op;
+  std::memcpy(io::Ring::command_area(sqe), &command, sizeof command);
+  const auto completion = state.ring.wait(state.limit);
+  if (!completion) {
+    // The kernel still owns the buffer and the ring's command: never free them.
+    static_cast<void>(state_.release());
+    throw Error(ErrorKind::kTimeout,
+                describe(name, command.dev_id) + " got no answer from the kernel within " +
+                    std::to_string(state.limit.count()) + " ms",
+                "look for a hung task or an oops in dmesg; after a failed START a STOP must come "
+                "before DEL");
+  }
+  return completion->result;
+}
+
+std::int32_t UblkControl::require(std::uint32_t op, std::string_view name, const ublk::CtrlCmd& command) {
+  const std::int32_t result = execute(op, name, command);
+  if (result < 0) {
+    throw Error(ErrorKind::kSystem,
+                describe(name, command.dev_id) + " was answered with " + std::strerror(-result),
+                remedy_of(op, -result), -result);
+  }
+  return result;
+}
+
+std::uint64_t UblkControl::features() {
+  CommandBuffer& buffer = live().buffer;
+  buffer.features = 0;
+  ublk::CtrlCmd command{};
+  command.dev_id = ublk::kAnyDevice;
+  command.addr = reinterpret_cast<std::uint64_t>(&buffer.features);
+  command.len = sizeof buffer.features;
+  return execute(ublk::kCmdGetFeatures, "GET_FEATURES", command) < 0 ? 0 : buffer.features;
+}
+
+ublk::DevInfo UblkControl::add(const UblkAddRequest& request) {
+  CommandBuffer& buffer = live().buffer;
+  buffer.info = ublk::DevInfo{};
+  buffer.info.nr_hw_queues = request.queues;
+  buffer.info.queue_depth = request.depth;
+  buffer.info.max_io_buf_bytes = request.max_io_buf_bytes;
+  buffer.info.dev_id = request.id;
+  buffer.info.ublksrv_pid = -1;
+  buffer.info.flags = request.flags;
+  ublk::CtrlCmd command{};
+  command.dev_id = request.id;
+  command.addr = reinterpret_cast<std::uint64_t>(&buffer.info);
+  command.len = sizeof buffer.info;
+  require(ublk::kCmdAddDev, "ADD_DEV", command);
+  return buffer.info;
+}
+
+ublk::DevInfo UblkControl::info(std::uint32_t id) {
+  CommandBuffer& buffer = live().buffer;
+  buffer.info = ublk::DevInfo{};
+  ublk::CtrlCmd command{};
+  command.dev_id = id;
+  command.addr = reinterpret_cast<std::uint64_t>(&buffer.info);
+  command.len = sizeof buffer.info;
+  require(ublk::kCmdGetDevInfo, "GET_DEV_INFO", command);
+  return buffer.info;
+}
+
+void UblkControl::set_params(std::uint32_t id, const ublk::Params& params) {
+  CommandBuffer& buffer = live().buffer;
+  buffer.params = params;
+  ublk::CtrlCmd command{};
+  command.dev_id = id;
+  command.addr = reinterpret_cast<std::uint64_t>(&buffer.params);
+  command.len = sizeof buffer.params;
+  require(ublk::kCmdSetParams, "SET_PARAMS", command);
+}
+
+void UblkControl::start(std::uint32_t id, std::int32_t server_pid) {
+  ublk::CtrlCmd command{};
+  command.dev_id = id;
+  command.data = static_cast<std::uint64_t>(server_pid);
+  require(ublk::kCmdStartDev, "START_DEV", command);
+}
+
+void UblkControl::stop(std::uint32_t id) {
+  ublk::CtrlCmd command{};
+  command.dev_id = id;
+  require(ublk::kCmdStopDev, "STOP_DEV", command);
+}
+
+void UblkControl::del(std::uint32_t id) {
+  ublk::CtrlCmd command{};
+  command.dev_id = id;
+  const std::int32_t result = execute(ublk::kCmdDelDev, "DEL_DEV", command);
+  if (result < 0 && result != -ENODEV) {
+    throw Error(ErrorKind::kSystem, describe("DEL_DEV", id) + " was answered with " + std::strerror(-result),
+                remedy_of(ublk::kCmdDelDev, -result), -result);
+  }
+}
+
+}  // namespace mqlab::devices

@@ -1,0 +1,67 @@
+// A minimal io_uring on raw system calls.
+//
+// Purpose: control commands (IORING_OP_URING_CMD) and small servers need a ring
+// that links statically and works with kernel headers older than the kernel it
+// runs on. It has what those need and no more: fill entries, submit, reap with
+// a time limit.
+//
+// Thread safety: none. A ring belongs to the thread that uses it; make one a
+// thread. It may be created by one thread and handed to another before use.
+//
+// Invariants: entries handed out by next_sqe() are zeroed; they reach the
+// kernel at the next submit() or wait(), in order.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+struct io_uring_sqe;
+
+namespace mqlab::io {
+
+struct RingOptions {
+  unsigned entries = 8;
+  bool sqe128 = false;  // 128-byte entries: 80 bytes of command area
+};
+
+struct Completion {
+  std::uint64_t user_data = 0;
+  std::int32_t result = 0;
+};
+
+class Ring {
+ public:
+  // Throws kUnsupported with the true cause when the kernel or its settings
+  // refuse io_uring, kSystem on anything else.
+  explicit Ring(const RingOptions& options);
+  ~Ring();
+  Ring(Ring&&) noexcept;
+  Ring& operator=(Ring&&) noexcept;
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  // The next free entry, zeroed, or nullptr when the queue is full.
+  io_uring_sqe* next_sqe();
+
+  // Command area of an entry: 16 bytes, 80 with sqe128.
+  static std::byte* command_area(io_uring_sqe* sqe);
+
+  // Hands all filled entries to the kernel. Does not wait.
+  void submit();
+
+  // Submits what is filled, then waits for one completion. Nothing is returned
+  // when the limit passes first.
+  std::optional<Completion> wait(std::chrono::nanoseconds limit);
+
+  // A completion that is already there.
+  std::optional<Completion> try_pop();
+
+ private:
+  struct Mapped;
+  std::unique_ptr<Mapped> mapped_;
+};
+
+}  // namespace mqlab::io

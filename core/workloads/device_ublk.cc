@@ -1,0 +1,232 @@
+#include "workloads/device_ublk.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/error.h"
+#include "devices/ublk_control.h"
+#include "devices/ublk_server.h"
+
+namespace mqlab::workloads {
+namespace {
+
+using devices::UblkControl;
+using devices::UblkNullServer;
+
+constexpr std::uint32_t kBufferBytes = 64 * 1024;
+constexpr std::uint64_t kDiskBytes = 1ULL << 30U;
+
+struct Params {
+  std::size_t devices = 0;
+  std::size_t threads = 0;
+  std::uint16_t queues = 0;
+  std::uint16_t depth = 0;
+  bool life = false;
+  std::chrono::milliseconds limit{0};
+};
+
+Params params_of(const Json& spec) {
+  const Json& given = spec.at("params");
+  return {.devices = given.at("devices").get<std::size_t>(),
+          .threads = given.at("threads").get<std::size_t>(),
+          .queues = given.at("queues").get<std::uint16_t>(),
+          .depth = given.at("depth").get<std::uint16_t>(),
+          .life = given.at("mode") == "life",
+          .limit = std::chrono::milliseconds(given.at("limit_ms").get<std::int64_t>())};
+}
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+template <class F>
+std::uint64_t timed_ns(F&& work) {
+  const std::uint64_t begin_ns = now_ns();
+  work();
+  return now_ns() - begin_ns;
+}
+
+// One device: what exists of it, and how long each step took.
+struct Device {
+  bool added = false;
+  devices::ublk::DevInfo info{};
+  std::unique_ptr<UblkNullServer> server;
+  std::uint64_t add_ns = 0;
+  std::uint64_t start_ns = 0;
+  std::uint64_t stop_ns = 0;
+  std::uint64_t close_ns = 0;
+  std::uint64_t del_ns = 0;
+};
+
+class Lifecycle {
+ public:
+  explicit Lifecycle(const Params& params) : params_(params), devices_(params.devices) {
+    const std::size_t threads = std::min(params.threads, params.devices);
+    for (std::size_t i = 0; i < threads; ++i) {
+      controls_.push_back(std::make_unique<UblkControl>(params.limit));
+    }
+  }
+  ~Lifecycle() { remove_leftovers(); }
+  Lifecycle(const Lifecycle&) = delete;
+  Lifecycle& operator=(const Lifecycle&) = delete;
+
+  Json run() {
+    const std::uint64_t add_total_ns =
+        phase([this](UblkControl& control, Device& device) { create(control, device); });
+    const std::uint64_t delete_total_ns =
+        phase([this](UblkControl& control, Device& device) { destroy(control, device); });
+    return result(add_total_ns, delete_total_ns);
+  }
+
+ private:
+  using Step = std::function<void(UblkControl&, Device&)>;
+
+  // Runs `step` on every device, thread t taking the devices t, t + threads, ... Returns the time from the
+  // moment all threads were ready to the end of the last one.
+  std::uint64_t phase(const Step& step) {
+    const std::size_t count = controls_.size();
+    std::vector<std::exception_ptr> failures(count);
+    std::vector<std::uint64_t> ends_ns(count);
+    std::uint64_t begin_ns = 0;
+    std::barrier ready(static_cast<std::ptrdiff_t>(count), [&begin_ns]() noexcept { begin_ns = now_ns(); });
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < count; ++t) {
+      threads.emplace_back([&, t] {
+        ready.arrive_and_wait();
+        try {
+          for (std::size_t i = t; i < devices_.size(); i += count) {
+            throw_if_cancelled();
+            step(*controls_[t], devices_[i]);
+          }
+        } catch (...) {
+          failures[t] = std::current_exception();
+        }
+        ends_ns[t] = now_ns();
+      });
+    }
+    threads.clear();  // joins
+    for (const std::exception_ptr& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
+    return *std::max_element(ends_ns.begin(), ends_ns.end()) - begin_ns;
+  }
+
+  void create(UblkControl& control, Device& device) {
+    devices::UblkAddRequest request;
+    request.queues = params_.queues;
+    request.depth = params_.depth;
+    request.max_io_buf_bytes = kBufferBytes;
+    device.add_ns = timed_ns([&] { device.info = control.add(request); });
+    device.added = true;
+    if (!params_.life) return;
+    control.set_params(device.info.dev_id, devices::basic_params(kDiskBytes, kBufferBytes));
+    device.start_ns = timed_ns([&] {
+      device.server = std::make_unique<UblkNullServer>(device.info);
+      control.start(device.info.dev_id, getpid());
+    });
+  }
+
+  void destroy(UblkControl& control, Device& device) {
+    if (params_.life) {
+      device.stop_ns = timed_ns([&] { control.stop(device.info.dev_id); });
+      device.close_ns = timed_ns([&] {
+        device.server->join();
+        device.server->close_device();
+      });
+    }
+    device.del_ns = timed_ns([&] { control.del(device.info.dev_id); });
+    device.added = false;
+  }
+
+  // After a failure: a STOP before each DEL, since a device that was half started hangs a DEL without it.
+  // What cannot be removed is left to the caller's own error.
+  void remove_leftovers() noexcept {
+    for (Device& device : devices_) {
+      if (!device.added) continue;
+      try {
+        UblkControl control(params_.limit);
+        control.stop(device.info.dev_id);
+        device.server.reset();
+        control.del(device.info.dev_id);
+        device.added = false;
+      } catch (const std::exception&) {
+        device.server.reset();
+      }
+    }
+  }
+
+  Json column(std::uint64_t Device::*member) const {
+    Json values = Json::array();
+    for (const Device& device : devices_) values.push_back(device.*member);
+    return values;
+  }
+
+  Json result(std::uint64_t add_total_ns, std::uint64_t delete_total_ns) const {
+    Json samples = {{"add_dev_ns", column(&Device::add_ns)},
+                    {"del_dev_ns", column(&Device::del_ns)},
+                    {"add_total_ns", Json::array({add_total_ns})},
+                    {"delete_total_ns", Json::array({delete_total_ns})}};
+    if (params_.life) {
+      samples["start_dev_ns"] = column(&Device::start_ns);
+      samples["stop_dev_ns"] = column(&Device::stop_ns);
+      samples["close_dev_ns"] = column(&Device::close_ns);
+    }
+    const Json counters = {{"devices", devices_.size()},
+                           {"threads", controls_.size()},
+                           {"queues", devices_.front().info.nr_hw_queues},
+                           {"depth", devices_.front().info.queue_depth}};
+    return {{"samples", samples}, {"counters", counters}, {"notes", notes()}};
+  }
+
+  Json notes() const {
+    Json notes = Json::array();
+    const auto queues = devices_.front().info.nr_hw_queues;
+    if (queues != params_.queues) {
+      notes.push_back("the kernel capped " + std::to_string(params_.queues) + " queues a device to " +
+                      std::to_string(queues));
+    }
+    return notes;
+  }
+
+  Params params_;
+  std::vector<Device> devices_;
+  std::vector<std::unique_ptr<UblkControl>> controls_;
+};
+
+Json run(const Json& spec) { return Lifecycle(params_of(spec)).run(); }
+
+}  // namespace
+
+Workload ublk_lifecycle_workload() {
+  return {.name = "ublk_lifecycle",
+          .help = "Adds ublk devices, starts and stops a null server on each in mode life, and deletes them.",
+          .targets = {"device"},
+          .run = run,
+          .defaults = {{"devices", 100},
+                       {"threads", 1},
+                       {"queues", 1},
+                       {"depth", 16},
+                       {"mode", "add_del"},
+                       {"limit_ms", 60000}},
+          .params = {{.name = "devices", .min = 1, .max = 100000},
+                     {.name = "threads", .min = 1, .max = 1024},
+                     {.name = "queues", .min = 1, .max = devices::ublk::kMaxQueues},
+                     {.name = "depth", .min = 1, .max = devices::ublk::kMaxQueueDepth},
+                     {.name = "mode", .choices = {"add_del", "life"}},
+                     {.name = "limit_ms", .min = 1, .max = 3600000}}};
+}
+
+}  // namespace mqlab::workloads
