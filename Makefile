@@ -6,7 +6,7 @@ JOBS ?= 2
 CMAKE := .venv/bin/cmake
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: setup reproduce test check format stubs asan tsan clean
+.PHONY: setup reproduce test check format stubs asan tsan bench clean
 
 setup:
 	@JOBS=$(JOBS) scripts/setup.sh develop
@@ -36,9 +36,15 @@ stubs: setup
 	python scripts/check_stubs.py --write
 
 asan tsan: setup
-	cmake --preset $@
+	cmake --preset $@ >/dev/null
 	cmake --build build/$@ --parallel $(JOBS)
 	ctest --test-dir build/$@ --output-on-failure $(CTEST_ARGS)
+
+# Google Benchmark runs, and how long a start takes, merged into build/bench.json. BENCH_ARGS="--only sbitmap" picks.
+bench: setup
+	cmake --preset bench >/dev/null
+	cmake --build build/bench --parallel $(JOBS)
+	python scripts/run_bench.py --build build/bench --out build/bench.json $(BENCH_ARGS)
 
 clean:
 	rm -rf build dist

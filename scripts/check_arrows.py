@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Checks that every #include in the C++ code follows the arrows of the house.
 
-The arrows are what core/<folder>/CMakeLists.txt says in its `mqlab_folder(NAME LINKS ...)`; the build enforces them
-too, since a folder's headers are reachable only through its target. This check also catches what the compiler would
-let through: paths that climb out of a folder, headers of an unlinked folder that come in by another's angle brackets,
-and a cycle among the folders themselves.
+The arrows are what core/<folder>/CMakeLists.txt says in its `mqlab_folder(NAME LINKS ...)`; the build
+enforces them too, since a folder's headers are reachable only through its target. This check also catches
+what the compiler would let through: paths that climb out of a folder, headers of an unlinked folder that
+come in by another's angle brackets, and a cycle among the folders themselves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the tracked files for what must never be committed, and for files that have grown past one concept.
 
-The names of package mirrors are read from this machine's own configuration, so that none has to be written here.
+The names of package mirrors are read from this machine's own configuration, so that none has to be written
+here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over the C++ code, a file at a time, and remembers what was clean.
 
-A file is looked at again when its text, the text of a header of ours that it includes (directly or not), the list of
-checks, the compile command or clang-tidy itself has changed. So `make check` takes seconds after a small edit, and
-gives the same answer as a run over everything.
+A file is looked at again when its text, the text of a header of ours that it includes (directly or not),
+the list of checks, the compile command or clang-tidy itself has changed. So `make check` takes seconds
+after a small edit, and gives the same answer as a run over everything.
 """
 
 from __future__ import annotations
