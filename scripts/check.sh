@@ -27,6 +27,11 @@ clang_format() {
   return 1
 }
 
+layers() {
+  local output
+  output=$(lint-imports --no-logo 2>&1) || { printf '%s\n' "$output" >&2; return 1; }
+}
+
 tidy() {
   cmake --preset tidy -DPython_EXECUTABLE="$PWD/.venv/bin/python" >build/tidy-configure.log 2>&1 ||
     { cat build/tidy-configure.log >&2; return 1; }
@@ -35,7 +40,7 @@ tidy() {
 
 check tree python scripts/check_tree.py
 check arrows python scripts/check_arrows.py
-check layers lint-imports --no-logo
+check layers layers
 check stubs python scripts/check_stubs.py
 check ruff ruff check --quiet --output-format=concise .
 check ruff-format ruff format --quiet --check .

@@ -142,8 +142,8 @@ class Machine {
   TimeNs jiffy_time_ns(std::uint64_t jiffy) const { return jiffy * tick_ns_ - config_.tick_phase_ns; }
   TimeNs tick_ns() const { return tick_ns_; }
   unsigned hz() const { return config_.hz; }
-  unsigned nr_cpus() const { return static_cast<unsigned>(cpus_.size()); }
-  bool cpus_share_a_lane() const { return lanes_.size() < cpus_.size(); }
+  unsigned nr_cpus() const { return config_.cpus; }
+  bool cpus_share_a_lane() const { return lanes_.size() < config_.cpus; }
   unsigned this_cpu() const;
   Random& random() { return random_; }
   std::uint64_t seed() const { return config_.seed; }
