@@ -118,51 +118,61 @@ void Machine::fire_timers(TimeNs when_ns) {
 }
 
 void Machine::interrupt(unsigned cpu, std::function<void()> handler) {
-  cpus_[cpu].interrupts.push_back(std::move(handler));
-  activate(cpus_[cpu]);
+  Lane& lane = lane_of(cpus_[cpu]);
+  lane.interrupts.emplace_back(&cpus_[cpu], std::move(handler));
+  lane.interrupt_ns = std::min(lane.interrupt_ns, now_ns());
+  if (&lane == lane_) {
+    horizon_ns_ = 0;  // it is executing: handled at its next scheduling point
+    return;
+  }
+  put_ready(cpus_[cpu].lane);
+}
+
+void Machine::put_ready(unsigned number) {
+  const Lane& lane = lanes_[number];
+  const TimeNs key = lane.active.empty() ? lane.interrupt_ns : std::min(lane.clock_ns, lane.interrupt_ns);
+  ready_.put(number, key);
+  horizon_ns_ = std::min(horizon_ns_, key);
 }
 
 void Machine::activate(Cpu& cpu) {
   Lane& lane = lane_of(cpu);
+  if (lane.active.empty()) lane.clock_ns = std::max(lane.clock_ns, now_ns());
   if (!cpu.active) {
     cpu.active = true;
     lane.active.push_back(&cpu);
   }
-  if (&lane == lane_) return;  // it is executing and will look
-  if (!ready_.contains(cpu.lane)) lane.clock_ns = std::max(lane.clock_ns, now_ns());
-  ready_.put(cpu.lane, lane.clock_ns);
-  horizon_ns_ = std::min(horizon_ns_, lane.clock_ns);
+  if (&lane != lane_) put_ready(cpu.lane);  // an executing lane looks for itself
 }
 
 TimeNs Machine::horizon(const Lane& lane) const {
   TimeNs limit = ready_.empty() ? kNever : ready_.top_key();
   if (!timers_.empty()) limit = std::min(limit, timers_.front().when_ns);
   const Cpu& cpu = *lane.active.front();
-  if (!cpu.queue.empty() && cpu.running != nullptr)
+  if (!cpu.queue.empty() && cpu.running->preempt_disabled_ == 0 &&
+      cpu.queue.front()->priority() >= cpu.running->priority())
     limit = std::min(limit, cpu.running->slice_start_ns_ + config_.slice_ns);
   if (lane.active.size() > 1) limit = std::min(limit, lane.cpu_since_ns + config_.lane_slice_ns);
   return limit;
 }
 
 void Machine::run_lane(Lane& lane) {
-  ready_.remove(lane.active.front()->lane);
+  ready_.remove(ready_.top());
   lane_ = &lane;
-  cpu_ = lane.active.front();
-  Cpu& cpu = *cpu_;
-  if (!cpu.interrupts.empty()) {
-    run_interrupts(cpu);
-  } else if (cpu.running == nullptr && !cpu.queue.empty()) {
-    dispatch(cpu);
-  } else if (cpu.running != nullptr && cpu.running->state_ == Task::State::kRunning) {
-    // An interrupt or another CPU may have queued something more urgent since the task left off.
-    if (should_preempt(cpu, *cpu.running))
-      enqueue(cpu, *std::exchange(cpu.running, nullptr));
-    else
-      run_task(cpu, *cpu.running);
+  if (!lane.interrupts.empty()) {
+    run_interrupts(lane);
   } else {
-    cpu.active = false;
-    lane.active.pop_front();
-    lane.cpu_since_ns = lane.clock_ns;
+    cpu_ = lane.active.front();
+    Cpu& cpu = *cpu_;
+    if (cpu.running == nullptr && !cpu.queue.empty()) {
+      dispatch(cpu);
+    } else if (cpu.running != nullptr && cpu.running->state_ == Task::State::kRunning) {
+      run_task(cpu, *cpu.running);
+    } else {
+      cpu.active = false;
+      lane.active.pop_front();
+      lane.cpu_since_ns = lane.clock_ns;
+    }
   }
   now_ns_ = lane.clock_ns;
   lane_ = nullptr;
@@ -171,22 +181,40 @@ void Machine::run_lane(Lane& lane) {
 }
 
 void Machine::requeue(Lane& lane) {
-  if (lane.active.empty()) return;
+  if (lane.active.empty() && lane.interrupts.empty()) return;
   if (lane.active.size() > 1 && lane.clock_ns - lane.cpu_since_ns >= config_.lane_slice_ns) {
     lane.active.push_back(lane.active.front());
     lane.active.pop_front();
     lane.cpu_since_ns = lane.clock_ns;
   }
-  ready_.put(lane.active.front()->lane, lane.clock_ns);
+  put_ready(static_cast<unsigned>(&lane - lanes_.data()));
 }
 
-void Machine::run_interrupts(Cpu& cpu) {
-  advance(config_.costs[platform::index(Cost::kInterrupt)]);
-  while (!cpu.interrupts.empty()) {
-    const auto handler = std::move(cpu.interrupts.front());
-    cpu.interrupts.pop_front();
+void Machine::run_interrupts(Lane& lane) {
+  // Handled at its own time: if the lane is in the middle of a charge, that charge ends later by what this takes.
+  const TimeNs resume_ns = lane.active.empty() ? 0 : lane.clock_ns;
+  const TimeNs begin_ns = lane.interrupt_ns;
+  lane.clock_ns = begin_ns;
+  lane.interrupt_ns = kNever;
+  const Cpu* entered = nullptr;
+  for (auto pending = std::exchange(lane.interrupts, {}); auto& [cpu, handler] : pending) {
+    cpu_ = cpu;
+    if (cpu != entered) advance(config_.costs[platform::index(Cost::kInterrupt)]);
+    entered = cpu;
     handler();
   }
+  if (resume_ns > begin_ns) resume_charge(lane, resume_ns - begin_ns);
+}
+
+/// The work that the interrupt came into: it goes on, or is owed by a task that has to give way.
+void Machine::resume_charge(Lane& lane, TimeNs left_ns) {
+  Cpu& cpu = *lane.active.front();
+  if (cpu.running != nullptr && cpu.running->state_ == Task::State::kRunning && should_preempt(cpu, *cpu.running)) {
+    cpu.running->owed_ns_ += left_ns;
+    enqueue(cpu, *std::exchange(cpu.running, nullptr));
+    return;
+  }
+  lane.clock_ns += left_ns;
 }
 
 void Machine::dispatch(Cpu& cpu) {
@@ -196,6 +224,7 @@ void Machine::dispatch(Cpu& cpu) {
   if (task.state_ == Task::State::kReady) task.state_ = Task::State::kRunning;
   lane_->clock_ns += config_.costs[platform::index(Cost::kContextSwitch)];
   task.slice_start_ns_ = lane_->clock_ns;
+  lane_->clock_ns += std::exchange(task.owed_ns_, 0);
   ++switches_;
   ++cpu.switches;
 }
@@ -221,6 +250,10 @@ void Machine::after_task(Cpu& cpu, Task& task) {
       break;
     default:
       if (should_preempt(cpu, task)) {
+        if (const TimeNs slice_end = task.slice_start_ns_ + config_.slice_ns; lane_->clock_ns > slice_end) {
+          task.owed_ns_ += lane_->clock_ns - slice_end;
+          lane_->clock_ns = slice_end;
+        }
         cpu.running = nullptr;
         enqueue(cpu, task);
       }
@@ -343,7 +376,11 @@ void Machine::wake(Task* task) {
   enqueue(cpu, *task);
   activate(cpu);
   // A more urgent task on the waker's own CPU runs at the waker's next scheduling point.
-  if (&cpu == cpu_ && running_ != nullptr && task->priority() > running_->priority()) horizon_ns_ = 0;
+  if (cpu.running == nullptr || task->priority() <= cpu.running->priority()) return;
+  if (cpu.running == running_)
+    horizon_ns_ = 0;
+  else if (running_ != nullptr)
+    interrupt(cpu.id, [] {});  // the rescheduling interrupt
 }
 
 void Machine::yield() {

@@ -2,8 +2,9 @@
 //
 // Time. Each *lane* executes one instruction stream; `lanes == cpus` is a machine whose CPUs run at once, `lanes == 1` is
 // an emulator that runs one CPU at a time on one clock. A task's work advances its lane's clock; the machine always runs
-// the lane whose clock is least, so effects happen in the order of virtual time. A long charge is cut where another lane
-// or a timer comes first, so an interrupt is never late because of it.
+// the lane whose clock is least, so effects happen in the order of virtual time. An interrupt that comes in the middle of
+// a long charge is handled at its own time and makes the charge longer by what it took; a task that it wakes may preempt
+// the charge, the rest of which is then owed.
 //
 // Scheduling. CPUs have a run queue each (priority, then FIFO). A woken task goes to its last CPU if that is idle, else to
 // an idle one. A spinning waiter keeps its CPU. Everything is decided by virtual time, program order and the seed: the
@@ -20,6 +21,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -85,6 +87,7 @@ class Task {
   std::vector<RtMutex*> contended_;  // rt_mutexes that it owns and others wait for
   int preempt_disabled_ = 0;
   TimeNs slice_start_ns_ = 0;
+  TimeNs owed_ns_ = 0;  // of a charge that it was preempted in
   const char* waits_for_ = nullptr;
   std::deque<Task*> joiners_;
   std::list<std::unique_ptr<Task>>::iterator self_;
@@ -192,6 +195,8 @@ class Machine {
   struct Lane {
     TimeNs clock_ns = 0;
     TimeNs cpu_since_ns = 0;   // when the front CPU got the lane
+    TimeNs interrupt_ns = kNever;
+    std::deque<std::pair<Cpu*, std::function<void()>>> interrupts;
     std::deque<Cpu*> active;   // CPUs with something to do; the front one executes
   };
   struct PendingTimer {
@@ -208,7 +213,8 @@ class Machine {
   void loop();
   bool step();
   void run_lane(Lane& lane);
-  void run_interrupts(Cpu& cpu);
+  void run_interrupts(Lane& lane);
+  void resume_charge(Lane& lane, TimeNs left_ns);
   void run_task(Cpu& cpu, Task& task);
   void after_task(Cpu& cpu, Task& task);
   bool should_preempt(const Cpu& cpu, const Task& task) const;
@@ -217,6 +223,7 @@ class Machine {
   void priority_changed(Task& task);
   void activate(Cpu& cpu);
   void requeue(Lane& lane);
+  void put_ready(unsigned lane);
   TimeNs horizon(const Lane& lane) const;
   void leave_fiber();
   void stop_if_cancelled();
@@ -260,7 +267,6 @@ struct Cpu {
   std::uint64_t switches = 0;
   Task* running = nullptr;
   std::deque<Task*> queue;  // by priority, then arrival
-  std::deque<std::function<void()>> interrupts;
 };
 
 inline void Machine::preempt_enable() {
@@ -275,24 +281,8 @@ inline void Machine::advance(TimeNs ns) {
     now_ns_ref() += ns;
     return;
   }
-  // The common case: nobody else comes first.
-  if (const TimeNs end = lane_->clock_ns + ns; end <= horizon_ns_) {
-    lane_->clock_ns = end;
-    return;
-  }
-  while (ns > 0) {
-    const TimeNs room = horizon_ns_ > lane_->clock_ns ? horizon_ns_ - lane_->clock_ns : 0;
-    if (ns <= room) {
-      lane_->clock_ns += ns;
-      return;
-    }
-    lane_->clock_ns += room;
-    ns -= room;
-    // One nanosecond past the horizon gives way to whatever is due at it.
-    lane_->clock_ns += 1;
-    ns -= 1;
-    leave_fiber();
-  }
+  lane_->clock_ns += ns;
+  if (lane_->clock_ns > horizon_ns_) leave_fiber();
 }
 
 }  // namespace mqlab::sim

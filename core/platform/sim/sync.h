@@ -32,8 +32,12 @@ class Spinlock {
     machine.preempt_disable();
     machine.charge(platform::Cost::kLockUncontended);
     ++stats_.acquired;
-    if (!held_ || !machine.in_task()) {
+    if (!held_) {
       held_ = true;
+      return;
+    }
+    if (!machine.in_task()) {
+      borrowed_ = true;  // an interrupt cannot wait here; it is over before the owner goes on
       return;
     }
     const TimeNs start_ns = machine.now_ns();
@@ -48,6 +52,7 @@ class Spinlock {
 
   void unlock() {
     Machine& machine = Machine::current();
+    if (!machine.in_task() && std::exchange(borrowed_, false)) return;
     if (waiters_.empty()) {
       held_ = false;
     } else {
@@ -63,6 +68,7 @@ class Spinlock {
 
  private:
   bool held_ = false;
+  bool borrowed_ = false;
   std::deque<Task*> waiters_;
   LockStats stats_;
 };

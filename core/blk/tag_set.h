@@ -1,0 +1,131 @@
+// A tag set: the request maps of its hardware queues, and what protects their readers when they are freed.
+//
+// Source: block/blk-mq.c, block/blk-mq-tag.c of Linux 7.3 (behaviour). A busy iterator walks the maps under an SRCU read
+// lock, and freed maps and flush queues go through call_srcu(). With one SRCU instance a set (`kPerSet`) freeing the set
+// drains that instance with srcu_barrier(), which waits for a full grace period; with the shared instance (`kGlobal`)
+// nothing is waited for. `kUnprotected` frees at once and exists to show that the checks notice it.
+//
+// Thread safety: alloc() and free() by the owner; iterators from any task. update_nr_hwq_lock orders changes of the number
+// of hardware queues and elevator switches (writers) with adding and deleting disks (readers).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "blk/kernel.h"
+#include "platform/concept.h"
+#include "reclaim/srcu.h"
+
+namespace mqlab::blk {
+
+enum class TagsSrcu { kPerSet, kGlobal, kUnprotected };
+
+struct TagSetConfig {
+  unsigned queues = 1;
+  unsigned depth = 16;
+  bool blocking = false;  ///< BLK_MQ_F_BLOCKING: quiesce waits for the set's own SRCU instead of RCU
+  TagsSrcu tags_srcu = TagsSrcu::kPerSet;
+};
+
+/// The requests of one hardware queue, as far as readers of other tasks look at them.
+struct RequestMap {
+  explicit RequestMap(unsigned depth) : busy(depth, false) {}
+  std::vector<bool> busy;
+};
+
+template <class P>
+class TagSet {
+ public:
+  using Map = typename P::template tracked<RequestMap>;
+  using Cost = platform::Cost;
+
+  TagSet(Kernel<P>& kernel, const TagSetConfig& config) : kernel_(kernel), config_(config) {}
+  TagSet(const TagSet&) = delete;
+  TagSet& operator=(const TagSet&) = delete;
+
+  void alloc() {
+    P::charge(Cost::kAllocTagSet);
+    if (config_.blocking) set_srcu_ = make_srcu();
+    if (config_.tags_srcu == TagsSrcu::kPerSet) tags_srcu_ = make_srcu();
+    for (unsigned i = 0; i < config_.queues; ++i) maps_.push_back(Map::make("request map", config_.depth));
+  }
+
+  /// No disk may use it any more. Sleeps as the policy demands.
+  void free() {
+    for (Map map : std::exchange(maps_, {})) {
+      P::charge(Cost::kFreeTagSetPerQueue);
+      free_map(map);
+    }
+    if (tags_srcu_) drain(tags_srcu_);
+    if (set_srcu_) drain(set_srcu_);
+  }
+
+  /// Frees a request map, or sched tags, once no iterator can look at it.
+  void free_map(Map map) {
+    if (config_.tags_srcu == TagsSrcu::kUnprotected) {
+      map.free();
+      return;
+    }
+    tags_srcu().call([map]() mutable { map.free(); });
+  }
+
+  /// As an elevator's tags: allocated beside the set's own.
+  Map make_map() { return Map::make("sched tags", config_.depth); }
+
+  /// A flush queue, which iterators may be looking at too.
+  void free_flush_queue() {
+    if (config_.tags_srcu != TagsSrcu::kUnprotected) tags_srcu().call([] {});
+  }
+
+  /// Calls `visit(queue, tag)` for every busy tag. Maps that are freed meanwhile stay valid until it is done.
+  template <class Visit>
+  void busy_iter(Visit&& visit) {
+    const bool locked = config_.tags_srcu != TagsSrcu::kUnprotected;
+    const unsigned index = locked ? tags_srcu().read_lock() : 0;
+    const std::vector<Map> seen = maps_;
+    for (unsigned queue = 0; queue < seen.size(); ++queue)
+      for (unsigned tag = 0; tag < seen[queue]->busy.size(); ++tag) {
+        P::charge(Cost::kAtomicLocal);
+        if (seen[queue]->busy[tag]) visit(queue, tag);
+      }
+    if (locked) tags_srcu().read_unlock(index);
+  }
+
+  Map map(unsigned queue) const { return maps_[queue]; }
+
+  /// Waits until no dispatch that began before is still running.
+  void wait_quiesce_done() {
+    if (set_srcu_)
+      set_srcu_->synchronize();
+    else
+      kernel_.rcu.synchronize();
+  }
+
+  /// What the set takes for protecting its readers, the per-CPU part included.
+  std::size_t protection_bytes() const { return tags_srcu_ ? reclaim::Srcu<P>::bytes() : 0; }
+
+  const TagSetConfig& config() const { return config_; }
+  typename P::rw_semaphore update_nr_hwq_lock{"update_nr_hwq_lock"};
+
+ private:
+  reclaim::Srcu<P>& tags_srcu() { return tags_srcu_ ? *tags_srcu_ : kernel_.tags_srcu; }
+  std::unique_ptr<reclaim::Srcu<P>> make_srcu() {
+    P::charge(Cost::kAllocSrcuPerCpu, P::nr_cpus());
+    return std::make_unique<reclaim::Srcu<P>>(kernel_.rcu_gp_wq);
+  }
+  void drain(std::unique_ptr<reclaim::Srcu<P>>& srcu) {
+    srcu->barrier();
+    srcu->cleanup();
+    srcu.reset();
+  }
+
+  Kernel<P>& kernel_;
+  TagSetConfig config_;
+  std::vector<Map> maps_;
+  std::unique_ptr<reclaim::Srcu<P>> tags_srcu_;
+  std::unique_ptr<reclaim::Srcu<P>> set_srcu_;
+};
+
+}  // namespace mqlab::blk

@@ -1,0 +1,101 @@
+// What the ublk driver does with the block layer when devices come and go.
+//
+// Source: drivers/block/ublk_drv.c of Linux 7.3 (behaviour). ADD_DEV and DEL_DEV take one mutex for all devices; STOP_DEV
+// takes the device's own. DEL_DEV drops the last reference, and so frees the tag set, inside that mutex (`kUnderMutex`) or,
+// in later kernels, after it (`kOutsideMutex`); either way it returns only when the id is free again.
+//
+// Thread safety: each device is driven by one task at a time; different devices by different tasks at once.
+#pragma once
+
+#include <memory>
+
+#include "blk/gendisk.h"
+#include "blk/tag_set.h"
+
+namespace mqlab::drivers {
+
+enum class UblkFinalPut { kUnderMutex, kOutsideMutex };
+
+struct UblkPolicies {
+  UblkFinalPut final_put = UblkFinalPut::kUnderMutex;
+  blk::ElvFlagLock elv_flag_lock = blk::ElvFlagLock::kWrite;
+};
+
+template <class P>
+class UblkDevice {
+ public:
+  UblkDevice(blk::Kernel<P>& kernel, const blk::TagSetConfig& config) : kernel_(kernel), set_(kernel, config) {}
+
+  blk::TagSet<P>& set() { return set_; }
+
+ private:
+  template <class>
+  friend class UblkControl;
+  blk::Kernel<P>& kernel_;
+  blk::TagSet<P> set_;
+  std::unique_ptr<blk::Disk<P>> disk_;
+  typename P::mutex mutex_{"ublk_device"};
+};
+
+template <class P>
+class UblkControl {
+ public:
+  using Cost = platform::Cost;
+
+  UblkControl(blk::Kernel<P>& kernel, const UblkPolicies& policies) : kernel_(kernel), policies_(policies) {}
+
+  void add_dev(UblkDevice<P>& device) {
+    P::charge(Cost::kSyscall);
+    const platform::Guard<typename P::mutex> guard(ctl_mutex_);
+    P::charge(Cost::kUblkAdd);
+    device.set_.alloc();
+  }
+
+  void start_dev(UblkDevice<P>& device) {
+    P::charge(Cost::kSyscall);
+    const platform::Guard<typename P::mutex> guard(device.mutex_);
+    P::charge(Cost::kUblkStart);
+    device.disk_ = std::make_unique<blk::Disk<P>>(kernel_, &device.set_);
+    device.disk_->add();
+  }
+
+  void stop_dev(UblkDevice<P>& device) {
+    P::charge(Cost::kSyscall);
+    const platform::Guard<typename P::mutex> guard(device.mutex_);
+    stop_locked(device);
+  }
+
+  /// The server ends and closes its character device: its rings' memory goes through RCU.
+  void server_exit(UblkDevice<P>& device) {
+    P::charge(Cost::kUblkServerExit);
+    blk::free_after_rcu(device.kernel_);
+  }
+
+  void del_dev(UblkDevice<P>& device) {
+    P::charge(Cost::kSyscall);
+    ctl_mutex_.lock();
+    {
+      const platform::Guard<typename P::mutex> guard(device.mutex_);
+      stop_locked(device);
+    }
+    P::charge(Cost::kUblkRemove);
+    blk::free_after_rcu(kernel_);
+    if (policies_.final_put == UblkFinalPut::kUnderMutex) device.set_.free();
+    ctl_mutex_.unlock();
+    if (policies_.final_put == UblkFinalPut::kOutsideMutex) device.set_.free();
+  }
+
+ private:
+  void stop_locked(UblkDevice<P>& device) {
+    if (!device.disk_) return;
+    device.disk_->del(policies_.elv_flag_lock);
+    device.disk_->put();
+    device.disk_.reset();
+  }
+
+  blk::Kernel<P>& kernel_;
+  UblkPolicies policies_;
+  typename P::mutex ctl_mutex_{"ublk_ctl_mutex"};
+};
+
+}  // namespace mqlab::drivers
