@@ -167,6 +167,8 @@ class Machine {
   void spin(const char* waits_for);
   /// Makes a sleeping or spinning task runnable. Waking a task that is neither only marks it, see block().
   void wake(Task* task);
+  /// Drops a wake-up that the running task got while it did not sleep.
+  void forget_wake() { running_->wake_pending_ = false; }
   void yield();
   void sleep_ns(TimeNs ns, const char* why = "sleep");
   void sleep_jiffies(std::uint64_t delay, const char* why = "schedule_timeout");

@@ -1,6 +1,7 @@
 // The platform of virtual time. See platform/concept.h for what each part promises.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -14,9 +15,27 @@
 
 namespace mqlab::sim {
 
+/// READ_ONCE() and WRITE_ONCE() of a variable that orders nothing: no scheduling point.
+template <class T>
+class Relaxed {
+ public:
+  Relaxed() = default;
+  Relaxed(T value) : value_(value) {}  // NOLINT(google-explicit-constructor): as std::atomic
+  T load() const { return value_; }
+  void store(T value) { value_ = value; }
+
+ private:
+  T value_{};
+};
+
 struct Platform {
+  /// Virtual caches have no lines: padding would only take memory.
+  static constexpr std::size_t kCacheLineBytes = alignof(std::max_align_t);
+
   template <class T>
   using atomic = Atomic<T>;
+  template <class T>
+  using relaxed = Relaxed<T>;
   using spinlock = Spinlock;
   using rt_mutex = RtMutex;
   using mutex = Mutex;

@@ -119,8 +119,8 @@ class Mutex {
   std::deque<Task*> waiters_;
 };
 
-/// rw_semaphore: FIFO; a queued writer keeps new readers out unless the lock is free at that moment (then a reader takes
-/// it, as the kernel's optimistic reader does); the readers at the head are let in together.
+/// rw_semaphore: FIFO; a queued writer keeps new readers out unless the lock is free at that moment (then a reader
+/// takes it, as the kernel's optimistic reader does); the readers at the head are let in together.
 class RwSemaphore {
  public:
   explicit RwSemaphore(const char* name = "rw_semaphore") : name_(name) {}
@@ -200,43 +200,92 @@ class RwSemaphore {
   std::deque<Waiter*> waiters_;
 };
 
-/// A queue of tasks that wait for a condition.
+/// A queue of tasks that wait for a condition. prepare() queues the caller before it looks at its condition, so a
+/// wake-up between the look and sleep() is not lost even if the look has scheduling points.
 class WaitQueue {
  public:
+  class Entry {
+   public:
+    Entry() = default;
+    ~Entry() {
+      if (queue_ != nullptr) queue_->remove(*this);
+    }
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+
+   private:
+    friend class WaitQueue;
+    Task* task_ = nullptr;
+    bool woken_ = false;
+    WaitQueue* queue_ = nullptr;  // that it is queued on
+    Entry* next_ = nullptr;
+    Entry* previous_ = nullptr;
+  };
+
   explicit WaitQueue(const char* name = "wait_queue") : name_(name) {}
+
+  void prepare(Entry& entry) {
+    entry.task_ = Machine::current().current_task();
+    entry.woken_ = false;
+    if (entry.queue_ == nullptr) append(entry);
+  }
+  void sleep(Entry& entry) {
+    do {
+      Machine::current().block(name_);
+    } while (!entry.woken_ && !Machine::current().shutting_down());
+    entry.woken_ = false;
+  }
+  void finish(Entry& entry) {
+    if (entry.queue_ != nullptr) remove(entry);
+    // Woken without having slept: the wake-up must not end another wait.
+    if (entry.woken_) Machine::current().forget_wake();
+    entry.woken_ = false;
+  }
 
   template <class Condition>
   void wait(Condition&& condition) {
-    Machine& machine = Machine::current();
-    while (!condition()) {
-      Task* const self = machine.current_task();
-      waiters_.push_back(self);
-      try {
-        machine.block(name_);
-      } catch (...) {
-        std::erase(waiters_, self);
-        throw;
-      }
-      std::erase(waiters_, self);
+    Entry entry;
+    for (;;) {
+      prepare(entry);
+      if (condition()) break;
+      sleep(entry);
     }
+    finish(entry);
   }
+
   /// Wakes up to `count` waiters, first come first; returns how many there were to wake.
   unsigned wake(unsigned count) {
     unsigned woken = 0;
-    for (; woken < count && !waiters_.empty(); ++woken) {
-      Task* const task = waiters_.front();
-      waiters_.pop_front();
-      Machine::current().wake(task);
+    for (; woken < count && head_ != nullptr; ++woken) {
+      Entry& entry = *head_;
+      remove(entry);
+      entry.woken_ = true;
+      Machine::current().wake(entry.task_);
     }
     return woken;
   }
   void wake_one() { wake(1); }
   void wake_all() { wake(~0U); }
-  bool active() const { return !waiters_.empty(); }
+  bool active() const { return head_ != nullptr; }
 
  private:
+  // Not inlined: gcc then takes the entry for one that outlives its place on the stack.
+  [[gnu::noinline]] void append(Entry& entry) {
+    entry.queue_ = this;
+    entry.next_ = nullptr;
+    entry.previous_ = tail_;
+    (tail_ != nullptr ? tail_->next_ : head_) = &entry;
+    tail_ = &entry;
+  }
+  void remove(Entry& entry) {
+    entry.queue_ = nullptr;
+    (entry.previous_ != nullptr ? entry.previous_->next_ : head_) = entry.next_;
+    (entry.next_ != nullptr ? entry.next_->previous_ : tail_) = entry.previous_;
+  }
+
   const char* name_;
-  std::deque<Task*> waiters_;
+  Entry* head_ = nullptr;
+  Entry* tail_ = nullptr;
 };
 
 class Completion {
