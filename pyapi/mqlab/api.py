@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from mqlab import _core
 from mqlab.discovery import find_experiment, find_experiments
@@ -20,7 +21,7 @@ from mqlab.profiles import load_profile
 from mqlab.progress import progress_bar
 from mqlab.published import load_thread, missing_figures, thread_ids
 from mqlab.records import ResultRecord, RunRecord
-from mqlab.reproduction import Reproduction, ReproductionRow, compare_with_published
+from mqlab.reproduction import MeasuredBeside, Reproduction, ReproductionRow, compare_with_published
 from mqlab.result import Result
 from mqlab.store import Store, open_store_at
 from mqlab.targets import Target, get_target
@@ -31,10 +32,11 @@ __all__ = ["Interrupted", "list_experiments", "open_store", "reproduce", "run"]
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C while measuring.
 
-    `result` holds what was measured until then, and is in the store, marked partial.
+    `result` (a Result or Reproduction) holds what was measured until then; the store has it too, marked
+    partial.
     """
 
-    def __init__(self, result: Result | Reproduction) -> None:
+    def __init__(self, result: Any) -> None:
         super().__init__("interrupted; what was measured is kept")
         self.result = result
 
@@ -133,6 +135,35 @@ def load_reproduction(store: Store, id_: int) -> Reproduction:
     rows, remarks, result_ids = store.load_reproduction(id_)
     results = tuple(load_result(store, result_id) for result_id in result_ids)
     return Reproduction(tuple(ReproductionRow.from_dict(row) for row in rows), results, tuple(remarks))
+
+
+def beside_sim(
+    result: Result, *, profile: str = "guest", seed: int = 1, store: Store | str | bool | None = None
+) -> MeasuredBeside | None:
+    """For a result of a real kernel: the thread's rows with the published figures, the sim's and its own.
+
+    The sim gets `profile` and the kernel's own HZ and CPUs. None where there is no thread, or for the sim
+    itself.
+    """
+    definition = result.definition
+    if not definition.thread or result.target == "sim" or not result.runs:
+        return None
+    measured = compare_with_published(
+        load_thread(definition.thread), result, frozenset(), "measured", result.record.clock == "virtual time"
+    )
+    shown = tuple(row for row in measured if row.status != "skipped")
+    found = {k: v for run in result.runs for k, v in run.conditions.items() if k in ("hz", "cpus")}
+    wanted = definition.selected(
+        cases=[c.id for c in definition.cases if any(r.case == c.id for r in result.runs)]
+    )
+    own = {p.name for p in wanted.parameters if any(p.name in c.params for c in wanted.cases)}
+    settings = {k: v for k, v in found.items() if k in own}
+    with closing(get_target("sim")) as place, _opened(store) as kept:
+        sim, _ = _measure(
+            needed_for_rows(wanted.with_settings(settings)), place, None, seed, profile, "", kept, True
+        )
+        rows = _rows(sim, place, profile)
+    return MeasuredBeside(Reproduction(shown, (result,)), f"sim, {profile}", Reproduction(rows, (sim,)))
 
 
 def default_target(experiment: Experiment) -> str:

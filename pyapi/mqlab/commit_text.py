@@ -82,6 +82,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else format_number(value, digits)
 
 
+def ratio(value: float | None) -> str:
+    """A ratio for a cell, with more digits near 1, where small effects are."""
+    return f"{value:.4f}" if value is not None and 0.9 < value < 1.1 else number(value, 3)
+
+
 def percent(share: float | None) -> str:
     """A share in per cent for a cell; a dash where there is none."""
     if share is None:

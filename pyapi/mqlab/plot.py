@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from mqlab.model import Curve, Metric
 from mqlab.provenance import measured_on
 from mqlab.published import Range, Side
 from mqlab.statistic import over_runs
-from mqlab.units import format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mqlab.reproduction import Reproduction, ReproductionRow
     from mqlab.result import Result
 
-__all__ = ["plot_reproduction", "plot_result", "save_png"]
+__all__ = ["plot_curves", "plot_reproduction", "plot_result", "save_png"]
 
 # Two hues that stay apart for the colour-blind and in grey.
 PUBLISHED: Final = "#4c4c4c"
@@ -69,7 +69,7 @@ def plot_reproduction(reproduction: Reproduction) -> Figure:
         shape = {"height_ratios": heights, "width_ratios": [2.2, 1]}
         grid = figure.subplots(len(panels), 2, squeeze=False, gridspec_kw=shape)
         for (axes, beside), ((thread, unit), rows) in zip(grid, panels.items(), strict=True):
-            _row_panel(axes, f"{thread}: before and after", unit, rows)
+            _row_panel(axes, f"{thread}: before and after, {unit}", unit, rows)
             _ratio_panel(beside, rows)
         _legend(figure)
     figure.supxlabel(measured_on(reproduction.results), fontsize=7.5, color="#555555")
@@ -110,25 +110,24 @@ def _ratio_panel(axes: Axes, rows: Sequence[ReproductionRow]) -> None:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_title("ratio", fontsize=9, loc="left")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    _scale(axes.xaxis, "after / before", values)
+    _scale(axes.xaxis, "after / before", values, most_ticks=6)
 
 
 def _pair(axes: Axes, y: float, colour: str, before: Side, after: Side) -> list[float]:
-    """Draws one side pair: a hollow mark before, a full one after; a range is a thick bar."""
+    """Draws both sides (hollow before, full after, a thick bar for a range) and returns all values."""
     middles: list[float] = []
+    ends: list[float] = []
     for side, face in ((before, "white"), (after, colour)):
         if side is None:
             continue
         if isinstance(side, Range):
-            axes.plot(
-                [side.low, side.high], [y, y], color=colour, linewidth=5, alpha=0.35, solid_capstyle="butt"
-            )
-        middle = side.middle if isinstance(side, Range) else side
-        axes.plot([middle], [y], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
-        middles.append(middle)
+            ends += [side.low, side.high]
+            axes.plot(ends[-2:], [y, y], color=colour, linewidth=5, alpha=0.35, solid_capstyle="butt")
+        middles.append(side.middle if isinstance(side, Range) else side)
+        axes.plot(middles[-1:], [y], "o", color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
     if len(middles) == 2:
         axes.plot(middles, [y, y], color=colour, linewidth=1.2, zorder=2)
-    return middles
+    return [*middles, *ends]
 
 
 def _legend(figure: Figure) -> None:
@@ -143,7 +142,7 @@ def _legend(figure: Figure) -> None:
 
 
 def plot_result(result: Result) -> Figure:
-    """A panel for each metric and case with the runs of each variant, and one for each curve."""
+    """A panel for each metric and case with the runs of each variant; curves stand in `plot_curves`."""
     drawn = {case for curve in result.definition.curves for case in curve.cases}
     panels = [
         (case.id, metric, rows)
@@ -151,37 +150,54 @@ def plot_result(result: Result) -> Figure:
         for case in result.definition.cases
         if case.id not in drawn and (rows := _by_variant(result, case.id, metric))
     ]
-    curves = [curve for curve in result.definition.curves if _curve_points(result, curve, curve.before)]
-    heights = [len(rows) * 0.28 + 0.9 for _, _, rows in panels] + [3.4 for _ in curves]
-    figure = _figure(10, max(sum(heights), 2.0) + 0.4)
-    if heights:
-        grid = figure.subplots(len(heights), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
-        for axes, (case, metric, rows) in zip(grid, panels, strict=False):
+    if not panels:
+        return plot_curves(result)
+    pairs = [panels[i : i + 2] for i in range(0, len(panels), 2)]
+    heights = [max(len(rows) for _, _, rows in pair) * 0.26 + 0.85 for pair in pairs]
+    figure = _figure(12, sum(heights) + 0.4)
+    grid = figure.subplots(len(pairs), 2, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for line, pair in zip(grid, pairs, strict=True):
+        for axes, (case, metric, rows) in zip(line, pair, strict=False):
             _variant_panel(axes, f"{case}: {metric.name}, {metric.direction} is better", metric.unit, rows)
-        for axes, curve in zip(grid[len(panels) :], curves, strict=True):
+        for axes in line[len(pair) :]:
+            axes.set_visible(False)
+    figure.supxlabel(measured_on([result]), fontsize=7.5, color="#555555")
+    return figure
+
+
+def plot_curves(result: Result) -> Figure:
+    """Only the experiment's curves."""
+    curves = [curve for curve in result.definition.curves if _curve_points(result, curve, curve.before)]
+    figure = _figure(9, max(len(curves), 1) * 3.4 + 0.4)
+    if curves:
+        grid = figure.subplots(len(curves), 1, squeeze=False)[:, 0]
+        for axes, curve in zip(grid, curves, strict=True):
             _curve_panel(axes, result, curve)
     figure.supxlabel(measured_on([result]), fontsize=7.5, color="#555555")
     return figure
 
 
-def _by_variant(result: Result, case: str, metric: Metric) -> dict[str, list[float]]:
-    found = {v.id: result.values(case, v.id, metric.name) for v in result.definition.variants}
-    return {variant: values for variant, values in found.items() if values}
+_Panel = dict[str, tuple[str, list[float]]]
 
 
-def _variant_panel(axes: Axes, title: str, unit: str, rows: dict[str, list[float]]) -> None:
-    for position, (values, colour) in enumerate(zip(rows.values(), _colours(len(rows)), strict=True)):
+def _by_variant(result: Result, case: str, metric: Metric) -> _Panel:
+    """The colour and the values of each variant that ran; a variant has one colour in all panels."""
+    found = {
+        variant.id: (_SERIES[i % len(_SERIES)], result.values(case, variant.id, metric.name))
+        for i, variant in enumerate(result.definition.variants)
+    }
+    return {variant: (colour, values) for variant, (colour, values) in found.items() if values}
+
+
+def _variant_panel(axes: Axes, title: str, unit: str, rows: _Panel) -> None:
+    for position, (colour, values) in enumerate(rows.values()):
         axes.plot(values, [position] * len(values), "o", color=colour, markersize=5, alpha=0.6)
-        axes.plot([over_runs(values)], [position], "|", color=colour, markersize=16, markeredgewidth=2)
+        axes.plot([over_runs(values)], [position], "|", color=colour, markersize=15, markeredgewidth=2)
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_title(title, fontsize=9, loc="left")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    _scale(axes.xaxis, unit, [value for values in rows.values() for value in values])
-
-
-def _colours(count: int) -> list[str]:
-    return [_SERIES[i % len(_SERIES)] for i in range(count)]
+    _scale(axes.xaxis, unit, [value for _, values in rows.values() for value in values])
 
 
 def _curve_points(result: Result, curve: Curve, variant: str) -> list[tuple[float, float]]:
@@ -207,31 +223,56 @@ def _curve_panel(axes: Axes, result: Result, curve: Curve) -> None:
         )
         axes.plot(xs, after, "s--", color=MEASURED, markersize=4, alpha=0.6, label=f"after, {curve.source}")
     axes.set_title(curve.title, fontsize=9, loc="left")
-    axes.set_xlabel(curve.parameter, fontsize=8)
+    described = {p.name: f"{p.help} [{p.unit}]" if p.unit else p.help for p in result.definition.parameters}
+    axes.set_xlabel(described.get(curve.parameter, curve.parameter), fontsize=8)
     axes.set_ylabel(f"{metric.name} [{metric.unit}]", fontsize=8)
     axes.tick_params(labelsize=8)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.legend(fontsize=7.5, frameon=False)
 
 
-def _scale(axis: Any, unit: str, values: Sequence[float]) -> None:
+def _scale(axis: Any, unit: str, values: Sequence[float], most_ticks: int = 11) -> None:
     """A logarithmic axis when the values span about a decade or more, else a linear one."""
     positive = [value for value in values if value > 0]
-    if positive and len(positive) == len(values) and max(positive) / min(positive) >= _DECADES_FOR_LOG:
-        axis.axes.set_xscale("log")
-        axis.axes.set_xlim(min(positive) / 1.6, max(positive) * 1.6)
-        axis.set_minor_formatter(NullFormatter())
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    axes, suffix = axis.axes, ""
+    if positive and low >= 0 and max(positive) / min(positive) >= _DECADES_FOR_LOG:
         suffix = ", logarithmic"
+        start = min(positive) / 1.6
+        if low > 0:
+            axes.set_xscale("log")
+        else:  # zero has no logarithm: from half the smallest value down to it the axis is linear
+            start = -min(positive) / 20
+            axes.set_xscale("symlog", linthresh=min(positive) / 2, linscale=0.3)
+        axes.set_xlim(start, high * 1.6)
+        axis.set_major_locator(FixedLocator(_log_ticks(min(positive), high, most_ticks, zero=low == 0)))
+        axis.set_minor_locator(NullLocator())
+    elif low > 0 and high - low < 0.3 * high:
+        suffix = ", axis does not start at zero"
+        margin = max(0.2 * (high - low), 0.005 * high)
+        axes.set_xlim(low - margin, high + margin)
     else:
-        span = max(values, default=1.0) - min(values, default=0.0)
-        if values and min(values) > 0 and span < 0.3 * max(values):
-            axis.axes.set_xlim(min(values) - span * 0.2 - 1e-12, max(values) + span * 0.2 + 1e-12)
-            suffix = ", axis does not start at zero"
-        else:
-            axis.axes.set_xlim(
-                0 if not values or min(values) >= 0 else None, max(values, default=1.0) * 1.08 or 1.0
-            )
-            suffix = ""
-    axis.set_major_formatter(FuncFormatter(lambda value, _position: format_number(value)))
-    axis.axes.set_xlabel(f"{unit}{suffix}", fontsize=8)
-    axis.axes.tick_params(axis="x", labelsize=8)
+        axes.set_xlim(min(0.0, low), high * 1.08 or 1.0)
+    axis.set_major_formatter(FuncFormatter(lambda value, _position: _tick(value)))
+    axes.set_xlabel(f"{unit}{suffix}", fontsize=8)
+    axes.tick_params(axis="x", labelsize=8)
+
+
+def _log_ticks(low: float, high: float, most: int, zero: bool) -> list[float]:
+    """1, 2, 5, 10, ... where there is room, else decades alone."""
+    exponents = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
+    inside: list[float] = []
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [step * 10.0**e for e in exponents for step in steps]
+        inside = [tick for tick in ticks if low / 1.6 <= tick <= high * 1.6]
+        if len(inside) <= most:
+            break
+    return [0.0, *inside] if zero else inside
+
+
+def _tick(value: float) -> str:
+    """A short label: 0.25, 640, 553k, 6.4M."""
+    for size, suffix in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= max(size, 1e4):
+            return f"{value / size:.5g}{suffix}"
+    return f"{value:.4g}"

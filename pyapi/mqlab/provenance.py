@@ -37,11 +37,15 @@ def measured_on(results: Sequence[Result]) -> str:
         "profile " + _join({r.record.profile for r in results})
         if any(r.record.profile for r in results)
         else "",
-        "seed " + _join({str(r.record.seed) for r in results}),
+        _seeds({run.seed for run in runs}),
         "broken off before its end" if any(r.partial for r in results) else "",
         "blind to caches" if _counts_instructions(results) else "",
     ]
     return ascii_text("Measured on: " + ", ".join(part for part in parts if part) + ".")
+
+
+def _seeds(seeds: set[int]) -> str:
+    return f"seed {min(seeds)}" if len(seeds) == 1 else f"seeds {min(seeds)}-{max(seeds)}"
 
 
 def _join(values: set[str], nothing: str = "?") -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["REPRODUCE_SCHEMA", "Reproduction", "ReproductionRow", "compare_with_published"]
+__all__ = ["REPRODUCE_SCHEMA", "MeasuredBeside", "Reproduction", "ReproductionRow", "compare_with_published"]
 
 REPRODUCE_SCHEMA = "mqlab.reproduce/1"
 
@@ -113,6 +113,26 @@ class Reproduction:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.table())}</pre>"
+
+
+@dataclass(frozen=True)
+class MeasuredBeside:
+    """Published rows with two measurements: of a real kernel, and of the sim under like conditions."""
+
+    measured: Reproduction
+    label: str
+    other: Reproduction
+
+    def table(self) -> str:
+        """A table for a commit message with a line for each of them."""
+        from mqlab.table import Beside, reproduction_table
+
+        rows = {(row.thread, row.row): row for row in self.other.rows}
+        return reproduction_table(self.measured, (Beside(self.label, rows, self.other.results),))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"measured": self.measured.to_dict(), "label": self.label, "other": self.other.to_dict()}
 
 
 def compare_with_published(

@@ -131,10 +131,16 @@ class Result:
         return result_table(self)
 
     def plot(self) -> Figure:
-        """A panel for each metric: every run of each variant, and the experiment's curves."""
+        """A panel for each metric and case with every run of each variant."""
         from mqlab.plot import plot_result
 
         return plot_result(self)
+
+    def curves(self) -> Figure:
+        """The experiment's curves over one of its parameters."""
+        from mqlab.plot import plot_curves
+
+        return plot_curves(self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.table())}</pre>"

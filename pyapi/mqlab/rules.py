@@ -111,19 +111,19 @@ def _effect(published: float, ratio: float, effect: float | None, noisy: bool) -
         return "off", "the measured effect has the opposite sign"
     if abs(published - 1) < SMALL_EFFECT:
         share = math.log(ratio) / math.log(published)
-        if 0.5 <= share <= 2:
+        if 0.5 - _EQUAL <= share <= 2 + _EQUAL:
             return "met", ""
         return (
             "off",
             f"the measured effect is {format_number(share)} times the published one (0.5 to 2 is met)",
         )
-    if effect is not None and effect <= EFFECT_TOLERANCE:
+    if effect is not None and effect <= EFFECT_TOLERANCE + _EQUAL:
         return "met", ""
     return "off", f"misses {_percent(effect)} of the published effect (25 % is met)"
 
 
 def _tie(ratio: float) -> tuple[Status, str]:
-    if abs(ratio - 1) <= TIE_TOLERANCE:
+    if abs(ratio - 1) <= TIE_TOLERANCE + _EQUAL:
         return "met", ""
     return "off", f"published is a tie, measured is {ratio - 1:+.2%}".replace("%", " %")
 
@@ -136,14 +136,14 @@ def _zero_side(row: Row, measured: Measured) -> tuple[Status, str]:
     assert other is not None
     if _middle(published) == 0:
         return ("met", "") if nil == other == 0 else ("off", "both sides are zero in the thread")
-    if nil > ZERO_TOLERANCE * other:
+    if nil > ZERO_TOLERANCE * other + _EQUAL:
         side = "after" if zero_after else "before"
         return (
             "off",
             f"{side} is zero in the thread and {_percent(nil / other if other else None)} of the other side",
         )
     error = before_error(published, other)
-    if error is None or error > LEVEL_TOLERANCE:
+    if error is None or error > LEVEL_TOLERANCE + _EQUAL:
         return "off", f"the side that is not zero is off by {_percent(error)} (25 % is met)"
     return "met", ""
 
@@ -151,7 +151,7 @@ def _zero_side(row: Row, measured: Measured) -> tuple[Status, str]:
 def _half(row: Row, measured: Measured, level: float | None) -> str:
     reasons = [measured.reason] if measured.reason else []
     if level is not None:
-        within = "within" if level <= LEVEL_TOLERANCE else "not within"
+        within = "within" if level <= LEVEL_TOLERANCE + _EQUAL else "not within"
         reasons.append(f"before is {within} 25 % (off by {_percent(level)})")
     elif measured.before is None:
         reasons.append("only after was measured")
@@ -161,17 +161,20 @@ def _half(row: Row, measured: Measured, level: float | None) -> str:
 
 
 def _claim(row: Row, measured: Measured, ratio: float | None) -> tuple[Status, str]:
+    if measured.before == 0 and measured.after:
+        ratio = math.inf  # beyond every bound above; it is judged here and written nowhere
     values = {"before": measured.before, "after": measured.after, "ratio": ratio}
     unknown = [name for name in row.expect if values[name] is None]
     if unknown:
-        zero = "; before is zero" if unknown == ["ratio"] and measured.before == 0 else ""
+        zero = "; both sides are zero" if unknown == ["ratio"] and measured.before == 0 else ""
         return "half", measured.reason or f"{', '.join(unknown)} was not measured{zero}"
     if measured.noisy and _claims_an_effect(row.expect.get("ratio")):
         return "off", _NOISE
     for name, bounds in row.expect.items():
         value = values[name]
         if value is not None and not bounds.hold(value):
-            return "off", f"{name} is {format_number(value)}, the claim says {bounds}"
+            shown = format_number(value) if math.isfinite(value) else "without bound"
+            return "off", f"{name} is {shown}, the claim says {bounds}"
     return "met", ""
 
 

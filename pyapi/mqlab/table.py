@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mqlab.commit_text import columns, finish, number, paragraph, percent, two_sided
+from mqlab.commit_text import columns, finish, number, paragraph, percent, ratio, two_sided
 from mqlab.model import Case, Metric
 from mqlab.provenance import measured_on
 from mqlab.published import Range, Side, load_thread
@@ -29,6 +29,7 @@ class Beside:
 
     label: str
     rows: Mapping[tuple[str, str], ReproductionRow]
+    results: Sequence[Result]
 
 
 def result_table(result: Result) -> str:
@@ -64,8 +65,8 @@ def _metric_block(result: Result, case: Case, metric: Metric) -> list[str]:
     for variant, found in values.items():
         value = over_runs(found)
         spread = f"{number(min(found))} - {number(max(found))}" if len(found) > 1 else ""
-        ratio = number(value / base, 3) if base and variant != next(iter(values)) else ""
-        lines += columns(variant, (number(value), spread, ratio), _RUN)
+        against = ratio(value / base) if base and variant != next(iter(values)) else ""
+        lines += columns(variant, (number(value), spread, against), _RUN)
     return [*lines, ""]
 
 
@@ -81,7 +82,10 @@ def reproduction_table(reproduction: Reproduction, beside: Sequence[Beside] = ()
             lines += _row_block(row, beside)
         counts = {s: sum(r.status == s for r in part.rows) for s in ("met", "off", "half", "skipped")}
         lines += ["", *paragraph(", ".join(f"{n} {s}" for s, n in counts.items() if n))]
-        lines += [*paragraph(measured_on(part.results), 2, 2), ""]
+        lines += paragraph(measured_on(part.results), 2, 2)
+        for other in beside:
+            lines += paragraph(f"{other.label}: {measured_on(other.results)}", 2, 2)
+        lines += [""]
     for remark in reproduction.remarks:
         lines += paragraph(remark, 2, 2)
     return finish(lines)
@@ -100,7 +104,7 @@ def _row_block(row: ReproductionRow, beside: Sequence[Beside]) -> list[str]:
         cells = (
             _side(row.published_before),
             _side(row.published_after),
-            number(row.published_ratio, 3),
+            ratio(row.published_ratio),
             "",
             "",
         )
@@ -118,7 +122,7 @@ def _measured_line(label: str, row: ReproductionRow) -> list[str]:
     cells = (
         number(row.measured_before),
         number(row.measured_after),
-        number(row.measured_ratio, 3),
+        ratio(row.measured_ratio),
         percent(row.effect_error),
         percent(row.before_error),
     )

@@ -1,15 +1,12 @@
-"""Where workloads run. A target registers under its name; `get_target` makes one.
+"""Where workloads run. A target registers under its name with a function that makes one.
 
-    register_target("vm", "mqlab.targets.vm", "VmTarget", "a kernel booted under QEMU")
-
-A target's module is imported only when the target is used.
+The function imports what it needs, so that a target costs nothing until it is used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import cast
 
 from mqlab.errors import UsageError
 from mqlab.parameters import did_you_mean
@@ -20,22 +17,31 @@ __all__ = ["Basis", "Target", "get_target", "register_target", "target_help", "t
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    module: str
-    factory: str
+    make: Callable[[], Target]
     help: str
 
 
+def _sim() -> Target:
+    from mqlab.targets.engine import SimTarget
+
+    return SimTarget()
+
+
+def _native() -> Target:
+    from mqlab.targets.engine import NativeTarget
+
+    return NativeTarget()
+
+
 _entries: dict[str, _Entry] = {
-    "sim": _Entry("mqlab.targets.engine", "SimTarget", "the C++ engine in virtual time on simulated CPUs"),
-    "native": _Entry(
-        "mqlab.targets.engine", "NativeTarget", "the C++ engine with real threads in this process"
-    ),
+    "sim": _Entry(_sim, "the C++ engine in virtual time on simulated CPUs"),
+    "native": _Entry(_native, "the C++ engine with real threads in this process"),
 }
 
 
-def register_target(name: str, module: str, factory: str, help: str) -> None:  # noqa: A002
-    """Adds a target: `module`.`factory`() makes it."""
-    _entries[name] = _Entry(module, factory, help)
+def register_target(name: str, make: Callable[[], Target], help_: str) -> None:
+    """Adds a target, or replaces the one of that name."""
+    _entries[name] = _Entry(make, help_)
 
 
 def target_names() -> tuple[str, ...]:
@@ -52,5 +58,4 @@ def get_target(name: str) -> Target:
     """A fresh target of that name."""
     if name not in _entries:
         raise UsageError(f"no target is called {name!r}", did_you_mean(name, list(_entries)))
-    entry = _entries[name]
-    return cast(Target, getattr(import_module(entry.module), entry.factory)())
+    return _entries[name].make()

@@ -1,0 +1,97 @@
+"""The files of a result or reproduction: table, plot, CSV and JSON, each replaced at once or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from mqlab.errors import UsageError
+from mqlab.plot import plot_curves, save_png
+from mqlab.published import Range
+from mqlab.reproduction import Reproduction
+from mqlab.result import Result
+
+__all__ = ["prepare_folder", "write_reproduction", "write_result"]
+
+
+def prepare_folder(folder: Path) -> None:
+    """Makes the folder and sees that it can be written, before anything is measured."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to the folder {folder}: {error.strerror}",
+            "name another with --out, or use --no-files",
+        ) from None
+
+
+def write_result(result: Result, folder: Path) -> list[Path]:
+    """ID-run.{txt,png,csv,json}, and ID-run-curves.png where the experiment has curves."""
+    base = f"{result.experiment}-run"
+    curves = (
+        [_write(folder / f"{base}-curves.png", save_png(plot_curves(result)))]
+        if result.definition.curves
+        else []
+    )
+    return [
+        *curves,
+        _write(folder / f"{base}.txt", result.table().encode()),
+        _write(folder / f"{base}.png", save_png(result.plot())),
+        _write(folder / f"{base}.csv", result.frame().to_csv(index=False).encode()),
+        _write(folder / f"{base}.json", _json(result.to_dict())),
+    ]
+
+
+def write_reproduction(reproduction: Reproduction, folder: Path) -> list[Path]:
+    """For each thread THREAD.{txt,png,csv,json}, and THREAD-curves.png where its experiment has curves."""
+    written: list[Path] = []
+    for id_ in dict.fromkeys(row.thread for row in reproduction.rows):
+        part = reproduction.thread(id_)
+        written += [
+            _write(folder / f"{id_}.txt", part.table().encode()),
+            _write(folder / f"{id_}.png", save_png(part.plot())),
+            _write(folder / f"{id_}.csv", _rows_csv(part)),
+            _write(folder / f"{id_}.json", _json(part.to_dict())),
+        ]
+        for result in part.results:
+            if result.definition.curves:
+                written.append(_write(folder / f"{id_}-curves.png", save_png(plot_curves(result))))
+    return written
+
+
+def _rows_csv(reproduction: Reproduction) -> bytes:
+    frame = reproduction.frame()
+    for name in ("published_before", "published_after"):
+        frame[name] = [
+            f"{side.low:.10g}-{side.high:.10g}" if isinstance(side, Range) else side
+            for side in (getattr(row, name) for row in reproduction.rows)
+        ]
+    return frame.to_csv(index=False).encode()
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return (json.dumps(document, allow_nan=False, indent=2) + "\n").encode()
+
+
+def _write(path: Path, content: bytes) -> Path:
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            file.write(content)
+        Path(file.name).chmod(0o666 & ~_umask())
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}", "what was measured is in the store"
+        ) from None
+    return path
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
