@@ -1,0 +1,5 @@
+"""`python -m mqlab` is `mqlab`."""
+
+from mqlab.cli import main
+
+main()
