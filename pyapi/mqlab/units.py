@@ -10,14 +10,14 @@ from mqlab.errors import UsageError
 
 __all__ = ["UNITS", "convert", "format_number", "parse_quantity", "same_dimension"]
 
-# unit -> (dimension, size in the dimension's base unit). A unit that is missing here converts into itself
-# only.
+# unit -> (dimension, size in the dimension's smallest unit: whole numbers, so that results are exact).
+# A unit that is missing here converts into itself only.
 UNITS: Final[dict[str, tuple[str, float]]] = {
-    "ns": ("time", 1e-9),
-    "us": ("time", 1e-6),
-    "ms": ("time", 1e-3),
-    "s": ("time", 1.0),
-    "min": ("time", 60.0),
+    "ns": ("time", 1.0),
+    "us": ("time", 1e3),
+    "ms": ("time", 1e6),
+    "s": ("time", 1e9),
+    "min": ("time", 60e9),
     "Hz": ("frequency", 1.0),
     "kHz": ("frequency", 1e3),
     "bytes": ("size", 1.0),
@@ -38,8 +38,8 @@ UNITS: Final[dict[str, tuple[str, float]]] = {
     "IOPS": ("rate", 1.0),
     "kIOPS": ("rate", 1e3),
     "MIOPS": ("rate", 1e6),
-    "%": ("share", 0.01),
-    "ratio": ("share", 1.0),
+    "%": ("share", 1.0),
+    "ratio": ("share", 100.0),
 }
 
 # The micro sign and the Greek letter mu look alike and both are typed.
