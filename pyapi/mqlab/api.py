@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mqlab import _core
 from mqlab.discovery import find_experiment, find_experiments
@@ -26,7 +26,10 @@ from mqlab.result import Result
 from mqlab.store import Store, open_store_at
 from mqlab.targets import Target, get_target
 
-__all__ = ["Interrupted", "list_experiments", "open_store", "reproduce", "run"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ExperimentList", "Interrupted", "list_experiments", "open_store", "reproduce", "run"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -41,9 +44,37 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
-def list_experiments(file: str | Path | None = None) -> tuple[Experiment, ...]:
+class ExperimentList(tuple[Experiment, ...]):
+    """Experiments, with a notebook display."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{e.id}: {e.title}" for e in self)
+
+    def frame(self) -> pd.DataFrame:
+        """One row an experiment."""
+        import pandas as pd
+
+        columns = ("id", "title", "question", "variants", "cases", "metrics")
+        rows = [
+            (
+                e.id,
+                e.title,
+                e.question,
+                ", ".join(v.id for v in e.variants),
+                ", ".join(c.id for c in e.cases),
+                ", ".join(f"{m.name} ({m.unit}, {m.direction} is better)" for m in e.metrics),
+            )
+            for e in self
+        ]
+        return pd.DataFrame(rows, columns=list(columns))
+
+    def _repr_html_(self) -> str:
+        return str(self.frame().to_html(index=False))
+
+
+def list_experiments(file: str | Path | None = None) -> ExperimentList:
     """Every experiment found: shipped, from entry points, and in `file`."""
-    return find_experiments(file)
+    return ExperimentList(find_experiments(file))
 
 
 def open_store(url: str | None = None) -> Store:
@@ -148,9 +179,9 @@ def beside_sim(
     definition = result.definition
     if not definition.thread or result.target == "sim" or not result.runs:
         return None
-    measured = compare_with_published(
-        load_thread(definition.thread), result, frozenset(), "measured", result.record.clock == "virtual time"
-    )
+    with closing(get_target(result.target)) as place:
+        thread, exact = load_thread(definition.thread), place.deterministic
+        measured = compare_with_published(thread, result, frozenset(), place.basis, exact)
     shown = tuple(row for row in measured if row.status != "skipped")
     found = {k: v for run in result.runs for k, v in run.conditions.items() if k in ("hz", "cpus")}
     wanted = definition.selected(

@@ -53,12 +53,19 @@ def sensitivities(
         raise UsageError(f"{experiment.id} reproduces no published rows", "see `mqlab list`")
     base = _measure(experiment, profile)
     others = [e for e in find_experiments() if e.rows and e.id != experiment.id]
+    bases: dict[str, list[RunRecord]] = {}
+
+    def base_of(other: Experiment) -> list[RunRecord]:
+        if other.id not in bases:
+            bases[other.id] = _measure(other, profile)
+        return bases[other.id]
+
     found: list[Sensitivity] = []
     for done, (name, cost) in enumerate(profile.costs.items()):
         raised = profile.scaled(name, FACTOR)
         moves = _moves(experiment, base, _measure(experiment, raised))
         alone = len(_distinct(experiment, moves)) == 1 and not any(
-            _moves(other, _measure(other, profile), _measure(other, raised)) for other in others
+            _moves(other, base_of(other), _measure(other, raised)) for other in others
         )
         found.append(Sensitivity(cost, moves, alone))
         if progress:
@@ -76,7 +83,10 @@ def _measure(experiment: Experiment, profile: Profile) -> list[RunRecord]:
     with closing(get_target("sim")) as target:
         plan = make_plan(experiment, "sim", 1, _SEED, profile)
         chosen = [p for p in plan if (p.case, p.variant) in wanted]
-        return list(carry_out(chosen, target).runs)
+        outcome = carry_out(chosen, target)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    return list(outcome.runs)
 
 
 def _moves(

@@ -284,3 +284,11 @@ def test_a_policy_that_no_workload_knows_is_refused() -> None:
 
 def test_unsupported_is_an_error_of_its_own_kind() -> None:
     assert UnsupportedError("x").kind == "unsupported"
+
+
+def test_the_list_is_shown_as_a_table() -> None:
+    found = mqlab.list_experiments()
+    assert isinstance(found, tuple)
+    assert "tags-srcu: one SRCU instance" in repr(found)
+    assert list(found.frame()["id"]) == [e.id for e in found]
+    assert "<table" in found._repr_html_()

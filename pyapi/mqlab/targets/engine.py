@@ -7,6 +7,7 @@ import json
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import ClassVar
 
@@ -51,8 +52,11 @@ class _EngineTarget(ABC):
         return
 
     def _engine(self, spec: RunSpec) -> RunSamples:
+        known = _engine_policies()[spec.workload]
+        # A variant's policies are those of all workloads of its experiment; each gets its own.
+        own = replace(spec, policies={k: v for k, v in spec.policies.items() if k in known})
         try:
-            data = json.loads(_core.run_workload(spec.workload, spec.to_json()))
+            data = json.loads(_core.run_workload(spec.workload, own.to_json()))
             samples, counters = dict(data["samples"]), dict(data.get("counters", {}))
         except (ValueError, KeyError, TypeError) as error:
             raise InternalError(
@@ -106,6 +110,13 @@ class NativeTarget(_EngineTarget):
 
     def fingerprint(self, spec: RunSpec) -> dict[str, Scalar]:
         return {"target": self.name, "clock": self.clock, "engine": _core.version(), **host_fingerprint()}
+
+
+@cache
+def _engine_policies() -> dict[str, frozenset[str]]:
+    return {
+        w["name"]: frozenset(p["name"] for p in w["policies"]) for w in json.loads(_core.list_workloads())
+    }
 
 
 @cache
