@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from mqlab.errors import UsageError
-from mqlab.plot import plot_curves, save_png
 from mqlab.published import Range
 from mqlab.reproduction import Reproduction
 from mqlab.result import Result
@@ -32,6 +31,8 @@ def prepare_folder(folder: Path) -> None:
 
 def write_result(result: Result, folder: Path) -> list[Path]:
     """ID-run.{txt,png,csv,json}, and ID-run-curves.png where the experiment has curves."""
+    from mqlab.plot import plot_curves, save_png
+
     base = f"{result.experiment}-run"
     curves = (
         [_write(folder / f"{base}-curves.png", save_png(plot_curves(result)))]
@@ -49,6 +50,8 @@ def write_result(result: Result, folder: Path) -> list[Path]:
 
 def write_reproduction(reproduction: Reproduction, folder: Path) -> list[Path]:
     """For each thread THREAD.{txt,png,csv,json}, and THREAD-curves.png where its experiment has curves."""
+    from mqlab.plot import plot_curves, save_png
+
     written: list[Path] = []
     for id_ in dict.fromkeys(row.thread for row in reproduction.rows):
         part = reproduction.thread(id_)

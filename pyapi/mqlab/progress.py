@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +42,12 @@ def _make_bar(title: str) -> Any:
         return notebook_bar(total=1, desc=title, unit="run")
     from tqdm import tqdm
 
-    return tqdm(total=1, desc=title, unit="run", file=sys.stderr, dynamic_ncols=True, leave=False)
+    size = os.get_terminal_size(sys.stderr.fileno()) if sys.stderr.isatty() else os.terminal_size((0, 0))
+    # A terminal that does not know its size (a serial line, some wrappers) would get no bar at all.
+    fitted: dict[str, Any] = (
+        {"dynamic_ncols": True} if size.columns and size.lines else {"ncols": 79, "nrows": 24}
+    )
+    return tqdm(total=1, desc=title, unit="run", file=sys.stderr, leave=False, **fitted)
 
 
 def _in_notebook() -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -264,6 +266,27 @@ def test_no_colour_and_no_bar_without_a_terminal(slow: str) -> None:
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + done.stderr
     assert done.stderr == ""
+
+
+def test_a_terminal_gets_a_bar_that_is_gone_at_the_end(slow: str) -> None:
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(
+        [sys.executable, "-m", "mqlab", "run", slow, "--runs", "2", "--no-files"],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+    )
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # the terminal's end of file
+        while piece := os.read(ours, 4096):
+            seen += piece
+    out, _ = done.communicate(timeout=60)
+    os.close(ours)
+    assert b"sleeping" in seen
+    assert b"4/4" in seen
+    assert seen.endswith(b"\r")
+    assert "slept_ms" in out
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "de_DE.UTF-8"])

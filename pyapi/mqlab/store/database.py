@@ -153,12 +153,17 @@ def _upgrade(connection: sa.Connection) -> None:
 
 
 def _explain(url: sa.URL, doing: str, answer: str) -> StoreError:
+    answer = " ".join(answer.split())
     lower = answer.lower()
     if "malformed" in lower or "not a database" in lower or "disk image" in lower:
         remedy = "move it away or name another with --store; `sqlite3 FILE .recover` may save what is left"
         return StoreError(f"the store {_shown(url)} is damaged: {answer}", remedy)
     if "locked" in lower:
         return StoreError(f"the store {_shown(url)} is in use: {answer}", "wait for the other process")
+    if url.get_backend_name() != "sqlite":
+        return StoreError(
+            f"cannot {doing} the store {_shown(url)}: {answer}", "see that its server runs and lets you in"
+        )
     remedy = "see that its folder exists and can be written, or name another with --store"
     return StoreError(f"cannot {doing} the store {_shown(url)}: {answer}", remedy)
 
