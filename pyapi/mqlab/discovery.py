@@ -81,12 +81,15 @@ def _from_file(path: Path) -> list[Experiment]:
             f"there is no file {path}", "give the path of a Python file with an @mqlab.experiment"
         )
     name = f"_mqlab_file_{abs(hash(str(path.resolve())))}"
-    if name in sys.modules:
+    state = path.stat()
+    stamp = (state.st_mtime_ns, state.st_size)  # an edited file is read again, as a notebook needs it
+    if name in sys.modules and getattr(sys.modules[name], "_mqlab_stamp", None) == stamp:
         return _in_module(sys.modules[name])
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is no Python file", "give a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
+    module.__dict__["_mqlab_stamp"] = stamp
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

@@ -179,6 +179,14 @@ def test_an_experiment_of_ones_own_is_a_page_in_a_file(tmp_path: Path) -> None:
     assert any(r.fingerprint["target"] == "native" for r in result.runs)
 
 
+def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    assert mqlab.run(str(path), target="native", runs=1).definition.title == "adding up"
+    path.write_text(OWN.replace("adding up", "summing up all"))
+    assert mqlab.run(str(path), target="native", runs=1).definition.title == "summing up all"
+
+
 def test_real_time_in_python_does_not_run_in_the_sim(tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text(OWN.replace("adding", "adding_too").replace("count_up", "count_too"))
