@@ -158,10 +158,17 @@ def compare_with_published(
                 row.before, row.after, measured.before, measured.after,
                 judged.published_ratio, judged.measured_ratio, judged.effect_error, judged.before_error,
                 "calibrated" if basis == "predicted" and row.name in fitted else basis,
-                judged.status, judged.reason,
+                judged.status, judged.reason or _about_one_side(maps.get(row.id)),
             )
         )  # fmt: skip
     return tuple(rows)
+
+
+def _about_one_side(row_map: RowMap | None) -> str:
+    """Why a side of a row that was met is empty."""
+    if row_map is None or (row_map.before and row_map.after):
+        return ""
+    return "the claim is about before alone" if row_map.before else "the claim is about after alone"
 
 
 def _measure(row: Row, row_map: RowMap | None, result: Result, exact: bool) -> Measured:

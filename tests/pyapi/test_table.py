@@ -214,3 +214,16 @@ def test_a_range_goes_through_json_as_low_and_high() -> None:
     assert row.published_before == Range(6, 8)
     assert row.to_dict()["published_before"] == {"low": 6, "high": 8}
     assert ReproductionRow.from_dict(row.to_dict()) == row
+
+
+def test_a_claim_about_one_side_says_why_the_other_is_empty() -> None:
+    from mqlab.discovery import find_experiment
+
+    experiment = find_experiment("nvme-ns-remove").selected(["before"], ["tcp-64"])
+    samples = {"disconnect_ms": np.array([1250.0])}
+    runs = (RunRecord("before", "tcp-64", 0, 0, 1, datetime.now(UTC), samples),)
+    made = Result(ResultRecord(experiment, "sim", 1, datetime.now(UTC), "0.1.0", "virtual time", runs))
+    rows = compare_with_published(load_thread("nvme-ns-remove"), made, frozenset(), "predicted", True)
+    (row,) = (r for r in rows if r.row == "over-a-second")
+    assert (row.status, row.measured_after) == ("met", None)
+    assert row.reason == "the claim is about before alone"
