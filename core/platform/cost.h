@@ -71,6 +71,7 @@ enum class Cost : std::uint8_t {
   kQueueWork,
   kScsiCompletion,
   kScsiDispatch,
+  kScsiDeviceIo,
   kCount,
 };
 
@@ -134,6 +135,7 @@ inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"queue_work", "handing a hardware queue's run to a worker, without the wake-up"},
     {"scsi_completion", "a SCSI command's completion without running queues"},
     {"scsi_dispatch", "preparing a SCSI command and handing it to the controller"},
+    {"scsi_device_io", "the device's time for one I/O while it always has others to do"},
 }};
 
 /// Values by `Cost`, in nanoseconds.

@@ -6,5 +6,6 @@
 namespace mqlab::workloads {
 
 Workload random_draws_workload();
+Workload quiesce_rt_workload();
 
 }  // namespace mqlab::workloads

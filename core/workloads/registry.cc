@@ -17,6 +17,7 @@ namespace {
 constexpr std::array kBuiltin = {
     &random_draws_workload,
     &ublk_lifecycle_workload,
+    &quiesce_rt_workload,
 };
 
 void check_declaration(const Workload& workload) {

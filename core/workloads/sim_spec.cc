@@ -1,0 +1,44 @@
+#include "workloads/sim_spec.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace mqlab::workloads {
+
+namespace {
+
+platform::CostTable cost_table(const Json& profile) {
+  platform::CostTable table{};
+  std::string missing;
+  for (std::size_t i = 0; i < platform::kCostCount; ++i) {
+    const std::string name(platform::kCostInfo[i].name);
+    if (profile.at("values").contains(name))
+      table[i] = static_cast<std::uint64_t>(std::llround(profile.at("values").at(name).get<double>()));
+    else
+      missing.append(missing.empty() ? "" : ", ").append(name);
+  }
+  if (!missing.empty()) {
+    throw Error(ErrorKind::kUsage, "the profile " + profile.at("name").dump() + " has no value for: " + missing,
+                "give each cost a value in ns under profile.values");
+  }
+  return table;
+}
+
+}  // namespace
+
+sim::MachineConfig machine_config(const Json& spec) {
+  const bool emulator = spec.at("profile").at("name") == "guest";
+  sim::MachineConfig config;
+  config.cpus = spec.at("params").at("cpus").get<unsigned>();
+  config.hz = spec.at("params").at("hz").get<unsigned>();
+  config.seed = spec.at("seed").get<std::uint64_t>();
+  config.costs = cost_table(spec.at("profile"));
+  config.lanes = emulator ? 1 : 0;
+  constexpr std::uint64_t kPhaseStream = 0x7068617365;  // apart from the machine's own numbers
+  config.tick_phase_ns = emulator ? 0 : Random(config.seed ^ kPhaseStream).below(1'000'000'000ULL / config.hz);
+  return config;
+}
+
+}  // namespace mqlab::workloads
