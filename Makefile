@@ -19,7 +19,7 @@ reproduce:
 # The C++ tests, then the Python ones; CTEST_ARGS and PYTEST_ARGS are passed on.
 test: setup
 	$(CMAKE) --build build/editable --parallel $(JOBS)
-	ctest --test-dir build/editable --output-on-failure $(CTEST_ARGS)
+	ctest --test-dir build/editable --output-on-failure --parallel $(JOBS) $(CTEST_ARGS)
 	python -m pytest $(PYTEST_ARGS)
 
 # Everything that reads the code without running it: formatting, linters, types, arrows, layers, stubs.

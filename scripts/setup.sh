@@ -24,7 +24,7 @@ fresh() { [[ -f $stamps/$1 && $(<"$stamps/$1") == "$2" ]]; }
 stamp() { mkdir -p "$stamps"; printf '%s\n' "$2" >"$stamps/$1"; }
 
 make_venv() {
-  [[ -x $venv/bin/python ]] && "$venv/bin/python" -c '' 2>/dev/null && return
+  "$venv/bin/python" -m pip --version >/dev/null 2>&1 && return
   local python
   python=$(find_python) || die "$(python_remedy)"
   say "making $venv with $python ($("$python" -V))"
@@ -32,34 +32,46 @@ make_venv() {
   "$venv/bin/pip" install -q --disable-pip-version-check --upgrade 'pip>=25.1'
 }
 
+# What pyproject.toml says about packages, for one step: the settings of linters must not cost a reinstallation.
+read_project() {
+  "$venv/bin/python" - "$@" <<'PY'
+import json, sys, tomllib
+with open("pyproject.toml", "rb") as file:
+    project = tomllib.load(file)
+groups = project["dependency-groups"]
+if sys.argv[1] == "names":
+    print(", ".join(requirement for group in sys.argv[2:] for requirement in groups[group]))
+else:
+    parts = [project["build-system"], project["project"], project["tool"]["scikit-build"], groups, sys.version]
+    print(json.dumps(parts, sort_keys=True))
+PY
+}
+
+install_group() {
+  local name=$1 key=$2
+  shift 2
+  fresh "$name" "$key" && return
+  say "installing into $venv: $(read_project names "$@")"
+  "$venv/bin/pip" install -q --disable-pip-version-check "${@/#/--group=}"
+  stamp "$name" "$key"
+}
+
 # The build requirements stay in the venv and the project is built without isolation: an isolated build would leave
 # a build tree that refers to a deleted directory, and break the next rebuild.
 install_python_packages() {
-  local key
-  key="$(hash_of pyproject.toml)"
-  if ! fresh build-requirements "$key"; then
-    say "installing the build requirements into $venv"
-    "$venv/bin/pip" install -q --group build
-    stamp build-requirements "$key"
-  fi
-  if [[ $level == develop ]] && ! fresh develop-requirements "$key"; then
-    say "installing the test and check tools into $venv"
-    "$venv/bin/pip" install -q --group test --group check
-    stamp develop-requirements "$key"
-  fi
+  install_group build-requirements "$1" build
+  if [[ $level == develop ]]; then install_group develop-requirements "$1" test check; fi
 }
 
-# pip builds and installs once, and again when pyproject.toml changes. In between, CMake brings the extension and the
-# agent up to date: faster, and it compiles only what changed.
+# pip builds and installs once, and again when the project's metadata change. In between, CMake brings the extension
+# and the agent up to date: faster, and it compiles only what changed.
 build() {
-  local key
-  key="$(hash_of pyproject.toml)"
-  if ! fresh project "$key" || [[ ! -f build/editable/CMakeCache.txt ]]; then
-    say "building mqlab and installing it into $venv, as an editable install"
+  if ! fresh project "$1" || [[ ! -f build/editable/CMakeCache.txt ]]; then
+    say "building mqlab and installing it and what it depends on into $venv, as an editable install"
     # Python names the compiler that it was built with; ours is the one that every other build tree uses.
     PATH="$PWD/$venv/bin:$PATH" CXX="${CXX:-c++}" CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
-      "$venv/bin/pip" install -q --no-build-isolation --editable .
-    stamp project "$key"
+      "$venv/bin/pip" install -q --disable-pip-version-check --no-build-isolation --editable .
+    stamp project "$1"
     return
   fi
   local platlib
@@ -73,10 +85,9 @@ quietly() {
   output=$("$@" 2>&1) || { printf '%s\n' "$output" >&2; die "failed: $*"; }
 }
 
-hash_of() { sha256sum "$@" | sha256sum | cut -d' ' -f1; }
-
 [[ $level == use || $level == develop ]] || die "unknown level '$level': use or develop"
 install_system_packages "$level"
 make_venv
-install_python_packages
-build
+key=$(read_project all | sha256sum | cut -d' ' -f1)
+install_python_packages "$key"
+build "$key"
