@@ -79,14 +79,18 @@ class Disk {
     usage_.freeze_start();
     kernel_.rcu.synchronize_expedited();
     free_after_rcu(kernel_);
-    P::charge(Cost::kDelDiskSysfs);
-    free_after_rcu(kernel_);
+    remove_from_sysfs(Cost::kDelDiskSysfs);
     if (set_ != nullptr) change_elevator(false);
-    P::charge(Cost::kDelDiskDevice);
-    free_after_rcu(kernel_);
+    remove_from_sysfs(Cost::kDelDiskDevice);
     usage_.freeze_wait();
     if (set_ == nullptr) return;
     for (unsigned i = 0; i < set_->config().queues; ++i) set_->free_flush_queue();
+  }
+
+  void remove_from_sysfs(Cost cost) {
+    const platform::Guard<typename P::mutex> guard(kernel_.sysfs_lock);
+    P::charge(cost);
+    free_after_rcu(kernel_);
   }
 
   void change_elevator(bool to_deadline) {

@@ -17,6 +17,8 @@ struct Kernel {
   platform::WorkQueue<P> async_wq{"async"};
   reclaim::Rcu<P> rcu{sync_wq};
   reclaim::Srcu<P> tags_srcu{rcu_gp_wq};
+  /// kernfs_rwsem for write and the uevent sockets' mutex: device and sysfs removals of all disks pass through it.
+  typename P::mutex sysfs_lock{"kernfs_rwsem"};
 };
 
 /// One callback of call_rcu() that only frees memory. Removing sysfs nodes, inodes and queues leaves such callbacks behind;

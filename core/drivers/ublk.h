@@ -2,7 +2,8 @@
 //
 // Source: drivers/block/ublk_drv.c of Linux 7.3 (behaviour). ADD_DEV and DEL_DEV take one mutex for all devices; STOP_DEV
 // takes the device's own. DEL_DEV drops the last reference, and so frees the tag set, inside that mutex (`kUnderMutex`) or,
-// in later kernels, after it (`kOutsideMutex`); either way it returns only when the id is free again.
+// in later kernels, after it (`kOutsideMutex`); either way it returns only when the id is free again. Commands may sleep, so
+// io_uring hands them to a worker of the caller's and the caller waits for the completion.
 //
 // Thread safety: each device is driven by one task at a time; different devices by different tasks at once.
 #pragma once
@@ -45,47 +46,66 @@ class UblkControl {
   UblkControl(blk::Kernel<P>& kernel, const UblkPolicies& policies) : kernel_(kernel), policies_(policies) {}
 
   void add_dev(UblkDevice<P>& device) {
-    P::charge(Cost::kSyscall);
-    const platform::Guard<typename P::mutex> guard(ctl_mutex_);
-    P::charge(Cost::kUblkAdd);
-    device.set_.alloc();
+    submit([&] {
+      const platform::Guard<typename P::mutex> guard(ctl_mutex_);
+      P::charge(Cost::kUblkAdd);
+      device.set_.alloc();
+    });
   }
 
   void start_dev(UblkDevice<P>& device) {
-    P::charge(Cost::kSyscall);
-    const platform::Guard<typename P::mutex> guard(device.mutex_);
-    P::charge(Cost::kUblkStart);
-    device.disk_ = std::make_unique<blk::Disk<P>>(kernel_, &device.set_);
-    device.disk_->add();
+    submit([&] {
+      const platform::Guard<typename P::mutex> guard(device.mutex_);
+      P::charge(Cost::kUblkStart);
+      device.disk_ = std::make_unique<blk::Disk<P>>(kernel_, &device.set_);
+      device.disk_->add();
+    });
   }
 
   void stop_dev(UblkDevice<P>& device) {
-    P::charge(Cost::kSyscall);
-    const platform::Guard<typename P::mutex> guard(device.mutex_);
-    stop_locked(device);
+    submit([&] {
+      const platform::Guard<typename P::mutex> guard(device.mutex_);
+      stop_locked(device);
+    });
   }
 
-  /// The server ends and closes its character device: its rings' memory goes through RCU.
+  /// The server's thread ends on its own CPU and closes the character device: task, files and rings go through RCU there.
   void server_exit(UblkDevice<P>& device) {
-    P::charge(Cost::kUblkServerExit);
+    const auto server = P::spawn({.name = "ublk server"}, [&device] {
+      P::charge(Cost::kUblkServerExit);
+      blk::free_after_rcu(device.kernel_);
+    });
+    P::join(server);
     blk::free_after_rcu(device.kernel_);
   }
 
   void del_dev(UblkDevice<P>& device) {
-    P::charge(Cost::kSyscall);
-    ctl_mutex_.lock();
-    {
-      const platform::Guard<typename P::mutex> guard(device.mutex_);
-      stop_locked(device);
-    }
-    P::charge(Cost::kUblkRemove);
-    blk::free_after_rcu(kernel_);
-    if (policies_.final_put == UblkFinalPut::kUnderMutex) device.set_.free();
-    ctl_mutex_.unlock();
-    if (policies_.final_put == UblkFinalPut::kOutsideMutex) device.set_.free();
+    submit([&] {
+      ctl_mutex_.lock();
+      {
+        const platform::Guard<typename P::mutex> guard(device.mutex_);
+        stop_locked(device);
+      }
+      P::charge(Cost::kUblkRemove);
+      blk::free_after_rcu(kernel_);
+      if (policies_.final_put == UblkFinalPut::kUnderMutex) device.set_.free();
+      ctl_mutex_.unlock();
+      if (policies_.final_put == UblkFinalPut::kOutsideMutex) device.set_.free();
+    });
   }
 
  private:
+  template <class Command>
+  void submit(Command&& command) {
+    P::charge(Cost::kSyscall);
+    typename P::completion done("io_uring completion");
+    io_wq_.queue([&] {
+      command();
+      done.complete();
+    });
+    done.wait();
+  }
+
   void stop_locked(UblkDevice<P>& device) {
     if (!device.disk_) return;
     device.disk_->del(policies_.elv_flag_lock);
@@ -95,6 +115,7 @@ class UblkControl {
 
   blk::Kernel<P>& kernel_;
   UblkPolicies policies_;
+  platform::WorkQueue<P> io_wq_{"iou-wrk"};
   typename P::mutex ctl_mutex_{"ublk_ctl_mutex"};
 };
 

@@ -3,7 +3,8 @@
 // Source: kernel/rcu/tree.c of Linux 7.3 (behaviour, not code). What a waiter sees comes from five rules:
 //  1. A grace period starts when the kthread runs; it then waits `first_fqs` jiffies (3 at HZ > 500, 2 at HZ > 250, else 1;
 //     one more with the timer wheel's rounding) before it scans for idle CPUs, unless every CPU has reported before.
-//  2. A CPU that runs something reports from its own tick; one that idles is reported by the scan.
+//  2. A CPU that runs something, or idles with callbacks queued, keeps its tick: it notices the grace period at one tick and
+//     reports at the next. One that idles otherwise is reported by the scan.
 //  3. call_rcu() only queues: the CPU asks for a grace period at its next tick, and notices the end of one, and invokes
 //     what that freed, at the tick after it. So a callback waits up to two ticks more than the grace period.
 //  4. synchronize_rcu() asks at once and is woken by the kthread itself; above 64 waiters it falls back to rule 3.
@@ -31,6 +32,8 @@ concept TickingPlatform = platform::Platform<P> && requires(unsigned cpu, std::f
   { P::cpu_switches(cpu) } -> std::convertible_to<std::uint64_t>;
   { P::cost_ns(platform::Cost{}) } -> std::convertible_to<std::uint64_t>;
   P::interrupt(cpu, handler);
+  P::hold_tick(cpu, true);
+  { P::jiffy_time_ns(std::uint64_t{}) } -> std::convertible_to<std::uint64_t>;
 };
 
 template <TickingPlatform P>
@@ -50,6 +53,7 @@ class Rcu {
   void call(Callback callback) {
     cpus_[P::this_cpu()].next.push_back(std::move(callback));
     ++outstanding_;
+    P::hold_tick(P::this_cpu(), true);
     arm_tick();
   }
 
@@ -223,7 +227,7 @@ class Rcu {
   bool ticks(unsigned id) const { return !P::cpu_idle(id) || !cpus_[id].empty(); }
 
   void arm_tick() {
-    if (!tick_.armed() && (in_progress() || outstanding_ > 0)) tick_.arm_jiffies(0);
+    if (!tick_.armed() && (in_progress() || outstanding_ > 0)) tick_.arm_at(P::jiffy_time_ns(P::jiffies() + 1));
   }
 
   void on_tick() {
@@ -235,8 +239,10 @@ class Rcu {
   void core(unsigned id) {
     Cpu& cpu = cpus_[id];
     P::charge(Cost::kRcuCore);
+    // A quiescent state counts once the CPU has noticed the grace period, so a CPU reports at the tick after that.
+    const bool noticed_before = cpu.seen_started == started_;
     note_changes(id);
-    if (in_progress() && cpu.readers == 0) report(id);
+    if (in_progress() && noticed_before && cpu.readers == 0) report(id);
     if (!in_progress()) accelerate(cpu);
     while (!cpu.done.empty()) {
       const Callback callback = std::move(cpu.done.front());
@@ -245,6 +251,7 @@ class Rcu {
       P::charge(Cost::kRcuCallback);
       callback();
     }
+    if (cpu.empty()) P::hold_tick(id, false);
   }
 
   platform::WorkQueue<P>& sync_wq_;

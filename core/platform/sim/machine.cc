@@ -25,13 +25,17 @@ Timer::Timer(Machine& machine, std::function<void()> expired) : machine_(machine
 
 void Timer::arm_at(TimeNs when_ns) {
   armed_ = true;
+  by_jiffies_ = false;
   ++generation_;
   machine_.timers_.push_back({when_ns, machine_.timer_order_++, this, generation_});
   std::push_heap(machine_.timers_.begin(), machine_.timers_.end(), std::greater<>{});
   machine_.horizon_ns_ = std::min(machine_.horizon_ns_, when_ns);
 }
 
-void Timer::arm_jiffies(std::uint64_t delay) { arm_at(machine_.jiffy_time_ns(machine_.jiffies() + delay + 1)); }
+void Timer::arm_jiffies(std::uint64_t delay) {
+  arm_at(machine_.jiffy_time_ns(machine_.jiffies() + delay + 1));
+  by_jiffies_ = true;
+}
 
 bool Timer::cancel() {
   const bool was_armed = armed_;
@@ -48,6 +52,9 @@ Machine::Machine(const MachineConfig& config)
     : config_(config),
       tick_ns_(1'000'000'000ULL / config.hz),
       random_(config.seed),
+      tick_order_(random_.split()),
+      cost_noise_(random_.split()),
+      spread_64ths_(static_cast<std::uint64_t>(config.cost_spread * 64)),
       lanes_(config.lanes == 0 ? config.cpus : std::min(config.lanes, config.cpus)),
       cpus_(config.cpus),
       ready_(lanes_.size()) {
@@ -64,11 +71,18 @@ Machine& Machine::current() {
   return *current_machine;
 }
 
+TimeNs Machine::spread(TimeNs ns) {
+  const std::uint64_t width = ns * spread_64ths_ / 32;
+  return ns - width / 2 + cost_noise_.below(width + 1);
+}
+
 Machine::Lane& Machine::lane_of(const Cpu& cpu) { return lanes_[cpu.lane]; }
 
 unsigned Machine::this_cpu() const { return cpu_ != nullptr ? cpu_->id : 0; }
 
 bool Machine::cpu_idle(unsigned cpu) const { return cpus_[cpu].running == nullptr && cpus_[cpu].queue.empty(); }
+
+void Machine::hold_tick(unsigned cpu, bool held) { cpus_[cpu].tick_held = held; }
 
 std::uint64_t Machine::cpu_switches(unsigned cpu) const { return cpus_[cpu].switches; }
 
@@ -112,9 +126,23 @@ void Machine::fire_timers(TimeNs when_ns) {
     const PendingTimer pending = timers_.back();
     timers_.pop_back();
     if (!pending.timer->armed_ || pending.generation != pending.timer->generation_) continue;
+    if (pending.timer->by_jiffies_ && seen_too_early(*pending.timer)) {
+      pending.timer->arm_at(when_ns + tick_ns_);
+      continue;
+    }
     pending.timer->armed_ = false;
     interrupt(pending.timer->cpu_, pending.timer->expired_);
   }
+}
+
+bool Machine::ticks(unsigned cpu) const { return cpus_[cpu].tick_held || !cpu_idle(cpu); }
+
+bool Machine::seen_too_early(const Timer& timer) {
+  unsigned handler = timer.cpu_;
+  for (unsigned i = 0; i < nr_cpus() && !ticks(handler); ++i) handler = i;
+  if (!ticks(handler)) return false;  // all idle: the timer's own CPU wakes up and brings jiffies up to date
+  for (unsigned i = 0; i < nr_cpus() && !ticks(jiffies_cpu_); ++i) jiffies_cpu_ = i;
+  return handler != jiffies_cpu_ && tick_order_.below(2) == 0;
 }
 
 void Machine::interrupt(unsigned cpu, std::function<void()> handler) {

@@ -43,6 +43,7 @@ struct MachineConfig {
   TimeNs tick_phase_ns = 0;             ///< how far into a tick the machine starts
   TimeNs slice_ns = 3'000'000;          ///< of tasks that share a CPU
   TimeNs lane_slice_ns = 1'000'000;     ///< of CPUs that share a lane
+  double cost_spread = 0;  ///< each charge is drawn evenly from cost * [1 - spread, 1 + spread]
   platform::CostTable costs{};
 };
 
@@ -94,6 +95,10 @@ class Task {
 };
 
 /// A timer of the simulated machine; fires in interrupt context on `cpu`. Must not outlive its machine.
+///
+/// A jiffy timer is handled by a CPU that ticks: its own, or another one while its own idles. All CPUs tick at once and one
+/// of them advances jiffies; whoever looks before it did finds the timer not due yet and handles it a jiffy later (source:
+/// kernel/time/timer.c, timer_migration.c, tick-sched.c of Linux 7.3). With every CPU idle the timer wakes its CPU in time.
 class Timer {
  public:
   Timer(Machine& machine, std::function<void()> expired);
@@ -115,6 +120,7 @@ class Timer {
   std::uint64_t generation_ = 0;
   unsigned cpu_ = 0;
   bool armed_ = false;
+  bool by_jiffies_ = false;
 };
 
 struct TaskOptions {
@@ -153,7 +159,10 @@ class Machine {
 
   /// A scheduling point: `ns` of CPU time pass. In interrupt context the interrupt gets longer.
   void advance(TimeNs ns);
-  void charge(platform::Cost cost, std::uint64_t times = 1) { advance(config_.costs[platform::index(cost)] * times); }
+  void charge(platform::Cost cost, std::uint64_t times = 1) {
+    const TimeNs ns = config_.costs[platform::index(cost)] * times;
+    advance(spread_64ths_ == 0 || ns < kSpreadFromNs ? ns : spread(ns));
+  }
   TimeNs cost_ns(platform::Cost cost) const { return config_.costs[platform::index(cost)]; }
 
   Task* spawn(TaskOptions options, std::function<void()> body);
@@ -182,6 +191,8 @@ class Machine {
 
   bool cpu_idle(unsigned cpu) const;
   std::uint64_t cpu_switches(unsigned cpu) const;
+  /// While held, the CPU keeps its tick although it idles.
+  void hold_tick(unsigned cpu, bool held);
   /// Runs `handler` in interrupt context on `cpu`, now or as soon as its lane gets there.
   void interrupt(unsigned cpu, std::function<void()> handler);
 
@@ -194,6 +205,8 @@ class Machine {
  private:
   friend class Timer;
   friend class Task;
+  // Drawing for each atomic would cost more than it tells.
+  static constexpr TimeNs kSpreadFromNs = 1000;
   struct Lane {
     TimeNs clock_ns = 0;
     TimeNs cpu_since_ns = 0;   // when the front CPU got the lane
@@ -231,6 +244,9 @@ class Machine {
   void stop_if_cancelled();
   void fire_timers(TimeNs when_ns);
   TimeNs next_timer_ns();
+  bool seen_too_early(const Timer& timer);
+  TimeNs spread(TimeNs ns);
+  bool ticks(unsigned cpu) const;
   Cpu& select_cpu(const Task& task);
   void finish(Task& task);
   void unwind();
@@ -240,6 +256,10 @@ class Machine {
   MachineConfig config_;
   TimeNs tick_ns_;
   Random random_;
+  Random tick_order_;
+  Random cost_noise_;
+  std::uint64_t spread_64ths_ = 0;
+  unsigned jiffies_cpu_ = 0;  // that advances jiffies
   FiberHost host_;
   std::vector<Lane> lanes_;
   std::vector<Cpu> cpus_;
@@ -266,6 +286,7 @@ struct Cpu {
   unsigned id = 0;
   unsigned lane = 0;
   bool active = false;
+  bool tick_held = false;
   std::uint64_t switches = 0;
   Task* running = nullptr;
   std::deque<Task*> queue;  // by priority, then arrival

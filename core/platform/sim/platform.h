@@ -46,11 +46,17 @@ struct Platform {
   template <class T>
   using tracked = Tracked<T>;
 
-  /// A timer of the running machine, on the CPU that created it.
+  /// A timer of the running machine, on the CPU that arms it.
   class timer : public Timer {
    public:
-    explicit timer(std::function<void()> expired) : Timer(Machine::current(), std::move(expired)) {
-      set_cpu(Machine::current().this_cpu());
+    explicit timer(std::function<void()> expired) : Timer(Machine::current(), std::move(expired)) {}
+    void arm_at(std::uint64_t when_ns) {
+      set_cpu(this_cpu());
+      Timer::arm_at(when_ns);
+    }
+    void arm_jiffies(std::uint64_t delay) {
+      set_cpu(this_cpu());
+      Timer::arm_jiffies(delay);
     }
   };
 
@@ -69,6 +75,8 @@ struct Platform {
   static void yield() { Machine::current().yield(); }
   static std::uint64_t cost_ns(platform::Cost cost) { return Machine::current().cost_ns(cost); }
   static bool cpu_idle(unsigned cpu) { return Machine::current().cpu_idle(cpu); }
+  static std::uint64_t jiffy_time_ns(std::uint64_t jiffy) { return Machine::current().jiffy_time_ns(jiffy); }
+  static void hold_tick(unsigned cpu, bool held) { Machine::current().hold_tick(cpu, held); }
   static std::uint64_t cpu_switches(unsigned cpu) { return Machine::current().cpu_switches(cpu); }
   static void interrupt(unsigned cpu, std::function<void()> handler) {
     Machine::current().interrupt(cpu, std::move(handler));
