@@ -13,13 +13,15 @@
 
 #include <optional>
 
+#include "base/error.h"
 #include "blk/freeze.h"
 #include "blk/kernel.h"
 #include "blk/tag_set.h"
 
 namespace mqlab::blk {
 
-enum class ElvFlagLock { kWrite, kRead };
+/// `kNone` (the flag is never set) exists to show that the checks notice it.
+enum class ElvFlagLock { kWrite, kRead, kNone };
 
 template <class P>
 class Disk {
@@ -49,7 +51,7 @@ class Disk {
       set_->update_nr_hwq_lock.up_write();
     }
     set_->update_nr_hwq_lock.down_read();
-    no_elevator_switch_ = true;
+    no_elevator_switch_ = flag_lock != ElvFlagLock::kNone;
     del_locked();
     set_->update_nr_hwq_lock.up_read();
   }
@@ -66,6 +68,7 @@ class Disk {
     set_->update_nr_hwq_lock.down_write();
     const bool allowed = !no_elevator_switch_;
     if (allowed) change_elevator(to_deadline);
+    if (allowed && deleting_) throw Error(ErrorKind::kViolation, "an elevator switch ran while its disk was deleted");
     set_->update_nr_hwq_lock.up_write();
     return allowed;
   }
@@ -75,6 +78,7 @@ class Disk {
 
  private:
   void del_locked() {
+    deleting_ = true;
     P::charge(Cost::kDelDiskPrepare);
     usage_.freeze_start();
     kernel_.rcu.synchronize_expedited();
@@ -114,6 +118,7 @@ class Disk {
   typename P::mutex elevator_lock_{"elevator_lock"};
   std::optional<typename TagSet<P>::Map> elevator_;
   bool no_elevator_switch_ = false;
+  bool deleting_ = false;
 };
 
 }  // namespace mqlab::blk

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -58,8 +59,21 @@ class TagSet {
       P::charge(Cost::kFreeTagSetPerQueue);
       free_map(map);
     }
+    const std::uint64_t begin_ns = P::now_ns();
     if (tags_srcu_) drain(tags_srcu_);
+    free_wait_ns_ = P::now_ns() - begin_ns;
     if (set_srcu_) drain(set_srcu_);
+  }
+
+  /// nr_requests or nr_hw_queues change: every map is replaced by one of `depth` tags, the old ones are freed.
+  void resize(unsigned depth) {
+    update_nr_hwq_lock.down_write();
+    config_.depth = depth;
+    for (Map& map : maps_) {
+      const Map old = std::exchange(map, Map::make("request map", depth));
+      free_map(old);
+    }
+    update_nr_hwq_lock.up_write();
   }
 
   /// Frees a request map, or sched tags, once no iterator can look at it.
@@ -78,6 +92,9 @@ class TagSet {
   void free_flush_queue() {
     if (config_.tags_srcu != TagsSrcu::kUnprotected) tags_srcu().call([] {});
   }
+
+  /// Runs `callback` when the readers of this moment are gone, as the set's own frees do.
+  void after_readers(std::function<void()> callback) { tags_srcu().call(std::move(callback)); }
 
   /// Calls `visit(queue, tag)` for every busy tag. Maps that are freed meanwhile stay valid until it is done.
   template <class Visit>
@@ -106,6 +123,9 @@ class TagSet {
   /// What the set takes for protecting its readers, the per-CPU part included.
   std::size_t protection_bytes() const { return tags_srcu_ ? reclaim::Srcu<P>::bytes() : 0; }
 
+  /// How long free() waited for readers' protection to drain.
+  std::uint64_t free_wait_ns() const { return free_wait_ns_; }
+
   const TagSetConfig& config() const { return config_; }
   typename P::rw_semaphore update_nr_hwq_lock{"update_nr_hwq_lock"};
 
@@ -124,6 +144,7 @@ class TagSet {
   Kernel<P>& kernel_;
   TagSetConfig config_;
   std::vector<Map> maps_;
+  std::uint64_t free_wait_ns_ = 0;
   std::unique_ptr<reclaim::Srcu<P>> tags_srcu_;
   std::unique_ptr<reclaim::Srcu<P>> set_srcu_;
 };

@@ -37,9 +37,16 @@ class NullBlk {
   }
 
   void destroy(NullBlkDevice<P>& device) {
+    destroy_disk(device, [] {});
+  }
+
+  /// As destroy(); `users_gone` waits for those who may still hold the disk, between its deletion and its last put.
+  template <class UsersGone>
+  void destroy_disk(NullBlkDevice<P>& device, UsersGone&& users_gone) {
     P::charge(Cost::kSyscall);
     lock_.lock();
     device.disk->del(elv_flag_lock_);
+    users_gone();
     device.disk->put();
     device.disk.reset();
     device.set.free();

@@ -72,6 +72,7 @@ enum class Cost : std::uint8_t {
   kScsiCompletion,
   kScsiDispatch,
   kScsiDeviceIo,
+  kCostSpread,
   kCount,
 };
 
@@ -82,7 +83,7 @@ struct CostInfo {
   std::string_view help;
 };
 
-/// Names as profiles write them, in the order of `Cost`. Unit of every value: ns.
+/// Names as profiles write them, in the order of `Cost`. Unit of every value: ns, of cost_spread: percent.
 inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"atomic_local", "an atomic operation on a line that this CPU touched last"},
     {"cacheline_transfer", "an atomic operation on a line that another CPU touched last"},
@@ -136,6 +137,7 @@ inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"scsi_completion", "a SCSI command's completion without running queues"},
     {"scsi_dispatch", "preparing a SCSI command and handing it to the controller"},
     {"scsi_device_io", "the device's time for one I/O while it always has others to do"},
+    {"cost_spread", "how far each charge of a microsecond or more strays from its cost, evenly to both sides, in percent"},
 }};
 
 /// Values by `Cost`, in nanoseconds.

@@ -7,5 +7,10 @@ namespace mqlab::workloads {
 
 Workload random_draws_workload();
 Workload quiesce_rt_workload();
+Workload ublk_delete_workload();
+Workload null_blk_destroy_workload();
+Workload nvme_disconnect_workload();
+Workload tags_iterator_delay_workload();
+Workload life_stress_workload();
 
 }  // namespace mqlab::workloads
