@@ -9,7 +9,6 @@ system_needs() {
   cat <<'NEEDS'
 a C++20 compiler (g++ 11 or newer)|probe_compiler|use|g++
 Boost.Context 1.74 or newer|probe_include boost/context/detail/fcontext.hpp|use|libboost-context1.81-dev libboost-context1.83-dev libboost-context1.88-dev libboost-context1.90-dev libboost-context-dev libboost-context1.74-dev
-liburing|probe_include liburing.h|use|liburing-dev
 nlohmann/json|probe_include nlohmann/json.hpp|use|nlohmann-json3-dev
 Python 3.11 or newer with its headers and the venv module|find_python|use|PYTHON
 doctest|probe_include doctest/doctest.h|develop|doctest-dev

@@ -1,7 +1,6 @@
 #include "devices/ublk_control.h"
 
 #include <fcntl.h>
-#include <linux/io_uring.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "io/ring.h"
+#include "io/uring_abi.h"
 
 namespace mqlab::devices {
 namespace {
@@ -101,9 +101,8 @@ std::int32_t UblkControl::execute(std::uint32_t op, std::string_view name, ublk:
   command.queue_id = ublk::kNoQueue;
   io_uring_sqe* sqe = state.ring.next_sqe();
   if (sqe == nullptr) throw Error(ErrorKind::kInternal, "the control ring is full", "report this");
-  sqe->opcode = IORING_OP_URING_CMD;
+  io::set_uring_command(*sqe, op);
   sqe->fd = state.fd;
-  sqe->cmd_op = op;
   std::memcpy(io::Ring::command_area(sqe), &command, sizeof command);
   const auto completion = state.ring.wait(state.limit);
   if (!completion) {

@@ -1,7 +1,6 @@
 #include "devices/ublk_server.h"
 
 #include <fcntl.h>
-#include <linux/io_uring.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "base/error.h"
 #include "io/ring.h"
+#include "io/uring_abi.h"
 
 namespace mqlab::devices {
 namespace {
@@ -119,9 +119,8 @@ class Queue {
     command.tag = tag;
     command.result = result;
     command.addr = reinterpret_cast<std::uint64_t>(buffers_.address()) + tag * buffer_size_;
-    sqe->opcode = IORING_OP_URING_CMD;
+    io::set_uring_command(*sqe, op);
     sqe->fd = fd_;
-    sqe->cmd_op = op;
     sqe->user_data = tag;
     std::memcpy(io::Ring::command_area(sqe), &command, sizeof command);
   }

@@ -1,6 +1,5 @@
 #include "io/ring.h"
 
-#include <linux/io_uring.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "io/uring_abi.h"
 
 namespace mqlab::io {
 namespace {
@@ -88,7 +88,7 @@ int setup(unsigned entries, io_uring_params& params) {
 
 io_uring_params params_of(const RingOptions& options) {
   io_uring_params params{};
-  if (options.sqe128) params.flags |= IORING_SETUP_SQE128;
+  if (options.sqe128) params.flags |= kSetupSqe128;
   return params;
 }
 
@@ -140,7 +140,7 @@ io_uring_sqe* Ring::next_sqe() {
 
 std::byte* Ring::command_area(io_uring_sqe* sqe) {
   // The area begins where the union of the address fields does, 48 bytes in.
-  return reinterpret_cast<std::byte*>(sqe) + offsetof(io_uring_sqe, addr3);
+  return reinterpret_cast<std::byte*>(sqe) + kCommandAreaOffset;
 }
 
 void Ring::submit() {

@@ -1,0 +1,30 @@
+// The parts of io_uring's kernel interface that are younger than the headers of distributions which we build on. The
+// rest is taken from <linux/io_uring.h>. Checked against the system's header where that has them.
+#pragma once
+
+#include <linux/io_uring.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mqlab::io {
+
+inline constexpr std::uint8_t kOpUringCmd = 46;
+inline constexpr std::uint32_t kSetupSqe128 = 1U << 10U;
+inline constexpr std::size_t kCommandAreaOffset = 48;
+
+// Makes the entry a command of the file's own driver. The operation shares its place with the first half of `off`;
+// the second half must be zero.
+inline void set_uring_command(io_uring_sqe& sqe, std::uint32_t operation) noexcept {
+  sqe.opcode = kOpUringCmd;
+  sqe.off = operation;
+}
+
+#ifdef IORING_SETUP_SQE128
+static_assert(kOpUringCmd == IORING_OP_URING_CMD);
+static_assert(kSetupSqe128 == IORING_SETUP_SQE128);
+static_assert(kCommandAreaOffset == offsetof(io_uring_sqe, addr3));
+static_assert(offsetof(io_uring_sqe, cmd_op) == offsetof(io_uring_sqe, off));
+#endif
+
+}  // namespace mqlab::io
