@@ -33,9 +33,16 @@ def _native() -> Target:
     return NativeTarget()
 
 
+def _vm() -> Target:
+    from mqlab.targets.vm import VmTarget
+
+    return VmTarget()
+
+
 _entries: dict[str, _Entry] = {
     "sim": _Entry(_sim, "the C++ engine in virtual time on simulated CPUs"),
     "native": _Entry(_native, "the C++ engine with real threads in this process"),
+    "vm": _Entry(_vm, "a real kernel booted under QEMU, its time counted in instructions"),
 }
 
 

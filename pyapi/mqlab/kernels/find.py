@@ -1,0 +1,75 @@
+"""From what a user names (debian:7.3-cloud, installed:RELEASE, image:PATH) to a kernel on disk."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+from mqlab.errors import UnsupportedError, UsageError
+from mqlab.kernels.cache import KernelCache
+from mqlab.kernels.debian import fetch_debian, parse_request
+from mqlab.kernels.kernel import Kernel
+
+__all__ = ["find_kernel"]
+
+_FORMS = "give debian:VERSION[-cloud|-rt], installed:RELEASE, or image:PATH"
+
+
+def _silent(_line: str) -> None:
+    return
+
+
+def find_kernel(
+    source: str,
+    *,
+    cache: KernelCache | None = None,
+    say: Callable[[str], None] = _silent,
+    refresh: bool = False,
+) -> Kernel:
+    """The kernel, fetched when it has to be. Errors say why not and what else there is."""
+    form, _, rest = source.partition(":")
+    match form:
+        case "debian":
+            return fetch_debian(parse_request(rest), cache or KernelCache(), say, refresh=refresh)
+        case "installed":
+            return _installed(rest or platform.release())
+        case "image" if rest:
+            return _image(Path(rest))
+        case _:
+            raise UsageError(f"{source!r} names no kernel", _FORMS)
+
+
+def _existing(*paths: Path) -> Path | None:
+    return next((path for path in paths if path.exists()), None)
+
+
+def _installed(release: str) -> Kernel:
+    folder = Path("/lib/modules") / release
+    image = _existing(Path("/boot") / f"vmlinuz-{release}", folder / "vmlinuz")
+    if image is None:
+        raise UnsupportedError(
+            f"the kernel {release} has no image in /boot or {folder}", f"see ls /boot, or {_FORMS}"
+        )
+    return Kernel(
+        f"installed:{release}",
+        release,
+        release,
+        image,
+        _existing(folder),
+        _existing(Path("/boot") / f"config-{release}", folder / "config"),
+    )
+
+
+def _image(path: Path) -> Kernel:
+    """An image of the user's own; a `config` and a `modules` folder beside it are taken where they are."""
+    if not path.is_file():
+        raise UsageError(f"there is no kernel image at {path}", _FORMS)
+    return Kernel(
+        f"image:{path}",
+        path.name,
+        path.name,
+        path,
+        _existing(path.parent / "modules"),
+        _existing(path.parent / "config", path.parent / ".config"),
+    )

@@ -1,0 +1,65 @@
+"""The initramfs of a guest: the agent as init, the modules that the workload needs, and the spec."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mqlab.errors import UnsupportedError
+from mqlab.vm import cpio
+from mqlab.vm.modules import Module
+
+__all__ = ["agent_path", "build", "spec_document"]
+
+FORMAT = "mqlab.agent/1"
+
+_FOLDERS = ("dev", "proc", "sys", "tmp", "mqlab", "mqlab/modules")
+
+
+def agent_path() -> Path:
+    """The static mqlab-agent that was installed with the package."""
+    path = Path(str(importlib.resources.files("mqlab") / "bin" / "mqlab-agent"))
+    if not path.is_file():
+        raise UnsupportedError(
+            f"there is no agent at {path}", "install mqlab from a build that made mqlab-agent (make setup)"
+        )
+    return path
+
+
+def _module_path(index: int, module: Module) -> str:
+    return f"mqlab/modules/{index:02d}-{module.name}.ko"
+
+
+def spec_document(
+    jobs: Sequence[Mapping[str, Any]],
+    modules: Sequence[Module] = (),
+    *,
+    module_params: Mapping[str, str] | None = None,
+    quiet: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What the agent reads: jobs are {"workload": NAME, "spec": {...}}."""
+    params = module_params or {}
+    return {
+        "format": FORMAT,
+        "jobs": [dict(job) for job in jobs],
+        "modules": [
+            {"path": f"/{_module_path(index, module)}", "params": params.get(module.name, "")}
+            for index, module in enumerate(modules)
+        ],
+        "quiet": dict(quiet or {}),
+    }
+
+
+def build(agent: bytes, document: Mapping[str, Any], modules: Sequence[Module] = ()) -> bytes:
+    """The archive. The same arguments give the same bytes, which a deterministic boot needs."""
+    entries = [cpio.directory(name) for name in _FOLDERS]
+    entries.append(cpio.device("dev/console", 5, 1))
+    entries.append(cpio.file("init", agent, executable=True))
+    entries.append(cpio.file("mqlab/spec.json", json.dumps(document, sort_keys=True).encode()))
+    entries.extend(
+        cpio.file(_module_path(index, module), module.content) for index, module in enumerate(modules)
+    )
+    return cpio.archive(entries)
