@@ -28,4 +28,10 @@ void free_after_rcu(Kernel<P>& kernel) {
   kernel.rcu.call([] {});
 }
 
+/// A task that has exited: its structure is freed after a grace period, and its credentials after another.
+template <class P>
+void free_task_after_rcu(Kernel<P>& kernel) {
+  kernel.rcu.call([&kernel] { free_after_rcu(kernel); });
+}
+
 }  // namespace mqlab::blk

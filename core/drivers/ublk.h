@@ -74,9 +74,9 @@ class UblkControl {
     const auto server = P::spawn({.name = "ublk server"}, [&device] {
       P::charge(Cost::kUblkServerExit);
       blk::free_after_rcu(device.kernel_);
+      blk::free_task_after_rcu(device.kernel_);
     });
     P::join(server);
-    blk::free_after_rcu(device.kernel_);
   }
 
   void del_dev(UblkDevice<P>& device) {

@@ -29,6 +29,7 @@ namespace mqlab::reclaim {
 template <class P>
 concept TickingPlatform = platform::Platform<P> && requires(unsigned cpu, std::function<void()> handler) {
   { P::cpu_idle(cpu) } -> std::convertible_to<bool>;
+  { P::ticks(cpu) } -> std::convertible_to<bool>;
   { P::cpu_switches(cpu) } -> std::convertible_to<std::uint64_t>;
   { P::cost_ns(platform::Cost{}) } -> std::convertible_to<std::uint64_t>;
   P::interrupt(cpu, handler);
@@ -223,16 +224,13 @@ class Rcu {
            (in_progress() && qs_needed_[id]) || (!in_progress() && !cpu.next.empty());
   }
 
-  /// A CPU keeps its tick while it runs something or has callbacks.
-  bool ticks(unsigned id) const { return !P::cpu_idle(id) || !cpus_[id].empty(); }
-
   void arm_tick() {
     if (!tick_.armed() && (in_progress() || outstanding_ > 0)) tick_.arm_at(P::jiffy_time_ns(P::jiffies() + 1));
   }
 
   void on_tick() {
     for (unsigned id = 0; id < cpus_.size(); ++id)
-      if (ticks(id) && pending(id)) P::interrupt(id, [this, id] { core(id); });
+      if (P::ticks(id) && pending(id)) P::interrupt(id, [this, id] { core(id); });
     arm_tick();
   }
 

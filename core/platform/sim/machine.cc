@@ -135,7 +135,10 @@ void Machine::fire_timers(TimeNs when_ns) {
   }
 }
 
-bool Machine::ticks(unsigned cpu) const { return cpus_[cpu].tick_held || !cpu_idle(cpu); }
+bool Machine::ticks(unsigned cpu) const {
+  if (cpus_[cpu].tick_held || !cpu_idle(cpu)) return true;
+  return config_.idle_keeps_tick && cpus_[cpu].switches > 0 && now_ns() - cpus_[cpu].idle_since_ns < tick_ns_;
+}
 
 bool Machine::seen_too_early(const Timer& timer) {
   unsigned handler = timer.cpu_;
@@ -198,6 +201,7 @@ void Machine::run_lane(Lane& lane) {
       run_task(cpu, *cpu.running);
     } else {
       cpu.active = false;
+      cpu.idle_since_ns = lane.clock_ns;
       lane.active.pop_front();
       lane.cpu_since_ns = lane.clock_ns;
     }

@@ -43,6 +43,9 @@ struct MachineConfig {
   TimeNs tick_phase_ns = 0;             ///< how far into a tick the machine starts
   TimeNs slice_ns = 3'000'000;          ///< of tasks that share a CPU
   TimeNs lane_slice_ns = 1'000'000;     ///< of CPUs that share a lane
+  /// An idle CPU keeps its tick until one has found it idle, as with a cpuidle governor that expects short sleeps; without
+  /// one (an emulated CPU) the tick stops at once.
+  bool idle_keeps_tick = false;
   double cost_spread = 0;  ///< each charge is drawn evenly from cost * [1 - spread, 1 + spread]
   platform::CostTable costs{};
 };
@@ -190,6 +193,8 @@ class Machine {
   void preempt_enable();
 
   bool cpu_idle(unsigned cpu) const;
+  /// Whether the next tick comes on this CPU: it runs something, its tick is held, or it has just gone idle.
+  bool ticks(unsigned cpu) const;
   std::uint64_t cpu_switches(unsigned cpu) const;
   /// While held, the CPU keeps its tick although it idles.
   void hold_tick(unsigned cpu, bool held);
@@ -246,7 +251,6 @@ class Machine {
   TimeNs next_timer_ns();
   bool seen_too_early(const Timer& timer);
   TimeNs spread(TimeNs ns);
-  bool ticks(unsigned cpu) const;
   Cpu& select_cpu(const Task& task);
   void finish(Task& task);
   void unwind();
@@ -288,6 +292,7 @@ struct Cpu {
   bool active = false;
   bool tick_held = false;
   std::uint64_t switches = 0;
+  TimeNs idle_since_ns = 0;
   Task* running = nullptr;
   std::deque<Task*> queue;  // by priority, then arrival
 };

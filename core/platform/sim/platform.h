@@ -76,6 +76,7 @@ struct Platform {
   static std::uint64_t cost_ns(platform::Cost cost) { return Machine::current().cost_ns(cost); }
   static bool cpu_idle(unsigned cpu) { return Machine::current().cpu_idle(cpu); }
   static std::uint64_t jiffy_time_ns(std::uint64_t jiffy) { return Machine::current().jiffy_time_ns(jiffy); }
+  static bool ticks(unsigned cpu) { return Machine::current().ticks(cpu); }
   static void hold_tick(unsigned cpu, bool held) { Machine::current().hold_tick(cpu, held); }
   static std::uint64_t cpu_switches(unsigned cpu) { return Machine::current().cpu_switches(cpu); }
   static void interrupt(unsigned cpu, std::function<void()> handler) {
