@@ -6,7 +6,7 @@ from mqlab.experiments._common import CPUS, HZ, QUEUES
 from mqlab.model import Case, Experiment, Metric, RowMap, Variant, experiment
 from mqlab.parameters import Parameter, Scalar
 
-MACHINE: dict[str, Scalar] = {"hz": 1000, "cpus": 16, "queues": 4}
+MACHINE: dict[str, Scalar] = {"hz": 1000, "cpus": 4, "queues": 4}
 POINTS = ((8, "tcp"), (32, "tcp"), (64, "tcp"), (64, "loop"))
 
 
@@ -41,19 +41,29 @@ def nvme_ns_remove() -> Experiment:
                 {"ns_removal": "parallel", "elv_flag_lock": "read"},
             ),
         ),
-        cases=tuple(
+        cases=(
+            *(
+                Case(
+                    f"{transport}-{n}",
+                    "nvme_disconnect",
+                    {**MACHINE, "namespaces": n, "transport": transport},
+                    f"disconnect from a target with {n} namespaces over {transport}",
+                )
+                for n, transport in POINTS
+            ),
             Case(
-                f"{transport}-{n}",
-                "nvme_disconnect",
-                {**MACHINE, "namespaces": n, "transport": transport},
-                f"disconnect from a target with {n} namespaces over {transport}",
-            )
-            for n, transport in POINTS
+                "elevator-stress",
+                "life_stress",
+                {"hz": 1000, "cpus": 8, "threads": 8, "steps": 300},
+                "disks are deleted while sysfs switches their elevators",
+                ("before", "series"),
+            ),
         ),
         metrics=(
             Metric("disconnect_ms", "ms", "lower"),
             Metric("ns_remove_ms", "ms", "lower"),
             Metric("overlap_ratio", "ratio", "higher"),
+            Metric("violations", "violations", "lower"),
         ),
         parameters=(
             HZ,
@@ -76,5 +86,6 @@ def nvme_ns_remove() -> Experiment:
             ),
             RowMap("removal-still-waits", "tcp-64", "ns_remove_ms", "before", "series"),
             RowMap("waits-overlap", "tcp-64", "overlap_ratio", "before", "series"),
+            RowMap("elevator-switch-kept-out", "elevator-stress", "violations", "before", "series"),
         ),
     )

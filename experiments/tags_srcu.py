@@ -91,6 +91,13 @@ def tags_srcu() -> Experiment:
                 "delete devices while another set is iterated for 50 ms",
                 ("before", "patch-1"),
             ),
+            Case(
+                "life-stress",
+                "life_stress",
+                {"hz": 1000, "cpus": 8, "threads": 8, "steps": 300},
+                "devices come and go, elevators and depths change, iterators walk, all at once",
+                ("before", "patch-1", "series"),
+            ),
         ),
         metrics=(
             Metric("del_dev_ms", "ms", "lower"),
@@ -101,6 +108,7 @@ def tags_srcu() -> Experiment:
             Metric("tag_set_free_wait_ms", "ms", "lower"),
             Metric("free_delay_ms", "ms", "lower"),
             Metric("bytes_per_tag_set", "bytes", "lower"),
+            Metric("reports", "reports", "lower"),
         ),
         parameters=(
             HZ,
@@ -147,5 +155,6 @@ def tags_srcu() -> Experiment:
                 "patch-1",
                 after_case="iterator-50-ms",
             ),
+            RowMap("stress-without-reports", "life-stress", "reports", "before", "series"),
         ),
     )

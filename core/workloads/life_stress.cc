@@ -104,6 +104,7 @@ Json run(const Json& spec) {
     result["notes"].push_back(error.what());
   }
   result["samples"]["reports"] = {reports};
+  result["samples"]["violations"] = {reports};
   return result;
 }
 

@@ -83,7 +83,7 @@ Workload tags_iterator_delay_workload() {
           .help = "Deletes ublk devices while another set's tags are iterated for long.",
           .targets = {"sim"},
           .run = run,
-          .defaults = {{"hz", 1000}, {"cpus", 16}, {"devices", 50}, {"iterator_hold_ms", 50}},
+          .defaults = {{"hz", 1000}, {"cpus", 16}, {"devices", 400}, {"iterator_hold_ms", 50}},
           .params = std::move(params),
           .policies = {tags_srcu_policy()}};
 }
