@@ -140,7 +140,14 @@ Json run_workload(std::string_view name, const Json& spec) {
     reject("unknown workload '" + std::string(name) + "'", "known are: " + joined(names_of(all_workloads())));
   }
   const CancelScope scope;
-  return workload->run(complete_spec(*workload, spec));
+  const Json complete = complete_spec(*workload, spec);
+  try {
+    return workload->run(complete);
+  } catch (const Json::exception& error) {
+    // The spec was checked, so a key that it lacks is one that the workload does not declare.
+    throw Error(ErrorKind::kInternal, "workload '" + workload->name + "' misread its spec: " + error.what(),
+                "report this with the spec: " + complete.dump());
+  }
 }
 
 Json describe_workloads() {

@@ -22,7 +22,7 @@ std::string run_text(const std::string& name, const std::string& spec) {
   workloads::Json parsed;
   try {
     parsed = workloads::Json::parse(spec);
-  } catch (const workloads::Json::parse_error& error) {
+  } catch (const workloads::Json::exception& error) {
     throw Error(ErrorKind::kUsage, std::string("the spec is no JSON: ") + error.what(), "give a JSON object");
   }
   return workloads::run_workload(name, parsed).dump();

@@ -107,3 +107,14 @@ def test_the_agent_in_the_wheel_runs_and_needs_no_library(installed: Path, tmp_p
     agent = Path(run([str(installed / "python"), "-c", locate], tmp_path).strip())
     assert os.access(agent, os.X_OK)
     assert PT_INTERP not in program_header_types(agent.read_bytes()), "it names a dynamic linker"
+
+
+def test_the_checkout_is_installed_as_editable(root: Path) -> None:
+    import mqlab
+    from mqlab import errors, experiments
+
+    for module in (mqlab, errors, experiments):
+        assert module.__file__ is not None
+        assert Path(module.__file__).resolve().is_relative_to(root), (
+            "an edit shows without another installation"
+        )

@@ -143,3 +143,10 @@ def test_a_python_that_is_too_old_is_named_with_the_remedy(machine: Machine) -> 
     assert "Python 3.10.12" in done.stderr
     assert "apt install python3.11 python3.11-dev python3.11-venv" in done.stderr
     assert "make setup PYTHON=" in done.stderr
+
+
+def test_a_second_setup_has_nothing_to_do(root: Path) -> None:
+    command = ["scripts/setup.sh", "develop"]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    again = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
+    assert again.stderr == "", "setup speaks only of what it installs"

@@ -42,6 +42,8 @@ def test_the_versions_agree() -> None:
     [
         ("no_such", "{}", "unknown workload 'no_such'", "random_draws"),
         ("random_draws", "{", "the spec is no JSON", "give a JSON object"),
+        ("random_draws", '{"seed": 1e999}', "the spec is no JSON", "give a JSON object"),
+        ("random_draws", "[]", "spec of random_draws: [] is no object", "give keys and values"),
         ("random_draws", '{"params": {"draws": 0}}', "params.draws: 0", "from 1 to 1000000000000000"),
     ],
 )

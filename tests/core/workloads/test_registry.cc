@@ -103,6 +103,19 @@ TEST_CASE("a declaration with a hole is refused") {
   CHECK_THROWS_AS(register_workload(no_default), Error);
 }
 
+TEST_CASE("a workload that reads what it does not declare is at fault, not its caller") {
+  Workload careless = echo_workload("careless");
+  careless.run = [](const Json& spec) { return spec.at("params").at("undeclared"); };
+  register_workload(careless);
+  try {
+    run_workload("careless", Json::object());
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.kind == ErrorKind::kInternal);
+    CHECK(std::string(error.what()).find("workload 'careless' misread its spec") == 0);
+  }
+}
+
 TEST_CASE("an unknown workload is refused with the names of the known ones") {
   try {
     run_workload("no_such", Json::object());
