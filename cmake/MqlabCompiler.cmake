@@ -22,6 +22,8 @@ if(MQLAB_WERROR
   target_compile_options(mqlab_flags INTERFACE -Werror)
 endif()
 if(MQLAB_SANITIZE)
+  # What a sanitizer adds makes GCC see uninitialized values in the standard library's own code.
+  target_compile_options(mqlab_flags INTERFACE -Wno-maybe-uninitialized)
   target_compile_options(
     mqlab_flags INTERFACE "-fsanitize=${MQLAB_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(mqlab_flags INTERFACE "-fsanitize=${MQLAB_SANITIZE}")
