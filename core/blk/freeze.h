@@ -1,7 +1,7 @@
 // Freezing a queue: no new users, and a wait until those inside have left.
 //
-// Source: block/blk-mq.c of Linux 7.3 (behaviour). The usage counter is per CPU while the queue lives, so the first freeze
-// waits for the grace period that makes it atomic; a freeze inside a freeze does not.
+// Source: block/blk-mq.c of Linux 7.3 (behaviour). The usage counter is per CPU while the queue lives, so the first
+// freeze waits for the grace period that makes it atomic; a freeze inside a freeze does not.
 //
 // Thread safety: enter/leave from anywhere; freezing from tasks.
 #pragma once

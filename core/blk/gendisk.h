@@ -2,8 +2,9 @@
 //
 // Source: block/genhd.c, block/blk-sysfs.c, block/elevator.c of Linux 7.3 (behaviour). What deleting one waits for, in
 // order: update_nr_hwq_lock; an expedited grace period (its bdi leaves the list); the freeze, that is a callback of
-// call_rcu(); detaching the elevator, which quiesces the queue and so waits for another grace period (RCU, or the set's SRCU
-// where dispatch may block). A disk without hardware queues (a multipath head) has no tag set, no lock and no elevator.
+// call_rcu(); detaching the elevator, which quiesces the queue and so waits for another grace period (RCU, or the set's
+// SRCU where dispatch may block). A disk without hardware queues (a multipath head) has no tag set, no lock and no
+// elevator.
 //
 // QUEUE_FLAG_NO_ELV_SWITCH is set under update_nr_hwq_lock held for write (`kWrite`: each deletion then waits until the
 // set's other deletions are through) or for read (`kRead`: they run at once).

@@ -21,8 +21,8 @@ struct Kernel {
   typename P::mutex sysfs_lock{"kernfs_rwsem"};
 };
 
-/// One callback of call_rcu() that only frees memory. Removing sysfs nodes, inodes and queues leaves such callbacks behind;
-/// they matter because they keep grace periods going that later waiters then have to sit out.
+/// One callback of call_rcu() that only frees memory. Removing sysfs nodes, inodes and queues leaves such callbacks
+/// behind; they matter because they keep grace periods going that later waiters then have to sit out.
 template <class P>
 void free_after_rcu(Kernel<P>& kernel) {
   kernel.rcu.call([] {});

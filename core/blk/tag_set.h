@@ -1,12 +1,12 @@
 // A tag set: the request maps of its hardware queues, and what protects their readers when they are freed.
 //
-// Source: block/blk-mq.c, block/blk-mq-tag.c of Linux 7.3 (behaviour). A busy iterator walks the maps under an SRCU read
-// lock, and freed maps and flush queues go through call_srcu(). With one SRCU instance a set (`kPerSet`) freeing the set
-// drains that instance with srcu_barrier(), which waits for a full grace period; with the shared instance (`kGlobal`)
-// nothing is waited for. `kUnprotected` frees at once and exists to show that the checks notice it.
+// Source: block/blk-mq.c, block/blk-mq-tag.c of Linux 7.3 (behaviour). A busy iterator walks the maps under an SRCU
+// read lock, and freed maps and flush queues go through call_srcu(). With one SRCU instance a set (`kPerSet`) freeing
+// the set drains that instance with srcu_barrier(), which waits for a full grace period; with the shared instance
+// (`kGlobal`) nothing is waited for. `kUnprotected` frees at once and exists to show that the checks notice it.
 //
-// Thread safety: alloc() and free() by the owner; iterators from any task. update_nr_hwq_lock orders changes of the number
-// of hardware queues and elevator switches (writers) with adding and deleting disks (readers).
+// Thread safety: alloc() and free() by the owner; iterators from any task. update_nr_hwq_lock orders changes of the
+// number of hardware queues and elevator switches (writers) with adding and deleting disks (readers).
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // What the null_blk driver does with the block layer when its configfs devices come and go.
 //
-// Source: drivers/block/null_blk/main.c of Linux 7.3 (behaviour). One mutex for the driver is held over the whole creation
-// or deletion of a device, the tag set included; the configfs part before and after is outside it.
+// Source: drivers/block/null_blk/main.c of Linux 7.3 (behaviour). One mutex for the driver is held over the whole
+// creation or deletion of a device, the tag set included; the configfs part before and after is outside it.
 //
 // Thread safety: each device is driven by one task at a time; different devices by different tasks at once.
 #pragma once

@@ -1,11 +1,12 @@
 // What the NVMe host does with the block layer when a controller is deleted.
 //
-// Source: drivers/nvme/host/{core,multipath,tcp}.c, drivers/nvme/target/{core,loop}.c of Linux 7.3 (behaviour). Deleting a
-// controller removes its namespaces, then stops its queues. Removing a namespace waits for its head's SRCU twice (the
-// first from idle and so expedited, the second right after and so not), deletes its disk, waits for the controller's SRCU,
-// and, with its last path gone, deletes the multipath head's disk. Namespaces go one after another (`kSerial`) or each in a
-// worker of its own (`kParallel`). tcp may block in dispatch, so its quiesce waits for SRCU; loop's waits for RCU, and the
-// loop target's queues are percpu_refs of the same kernel, each killed and waited for in turn.
+// Source: drivers/nvme/host/{core,multipath,tcp}.c, drivers/nvme/target/{core,loop}.c of Linux 7.3 (behaviour).
+// Deleting a controller removes its namespaces, then stops its queues. Removing a namespace waits for its head's SRCU
+// twice (the first from idle and so expedited, the second right after and so not), deletes its disk, waits for the
+// controller's SRCU, and, with its last path gone, deletes the multipath head's disk. Namespaces go one after another
+// (`kSerial`) or each in a worker of its own (`kParallel`). tcp may block in dispatch, so its quiesce waits for SRCU;
+// loop's waits for RCU, and the loop target's queues are percpu_refs of the same kernel, each killed and waited for in
+// turn.
 //
 // Thread safety: one task deletes a controller.
 #pragma once

@@ -1,9 +1,10 @@
 // What the ublk driver does with the block layer when devices come and go.
 //
-// Source: drivers/block/ublk_drv.c of Linux 7.3 (behaviour). ADD_DEV and DEL_DEV take one mutex for all devices; STOP_DEV
-// takes the device's own. DEL_DEV drops the last reference, and so frees the tag set, inside that mutex (`kUnderMutex`) or,
-// in later kernels, after it (`kOutsideMutex`); either way it returns only when the id is free again. Commands may sleep, so
-// io_uring hands them to a worker of the caller's and the caller waits for the completion.
+// Source: drivers/block/ublk_drv.c of Linux 7.3 (behaviour). ADD_DEV and DEL_DEV take one mutex for all devices;
+// STOP_DEV takes the device's own. DEL_DEV drops the last reference, and so frees the tag set, inside that mutex
+// (`kUnderMutex`) or, in later kernels, after it (`kOutsideMutex`); either way it returns only when the id is free
+// again. Commands may sleep, so io_uring hands them to a worker of the caller's and the caller waits for the
+// completion.
 //
 // Thread safety: each device is driven by one task at a time; different devices by different tasks at once.
 #pragma once
@@ -69,7 +70,8 @@ class UblkControl {
     });
   }
 
-  /// The server's thread ends on its own CPU and closes the character device: task, files and rings go through RCU there.
+  /// The server's thread ends on its own CPU and closes the character device: task, files and rings go through RCU
+  /// there.
   void server_exit(UblkDevice<P>& device) {
     const auto server = P::spawn({.name = "ublk server"}, [&device] {
       P::charge(Cost::kUblkServerExit);

@@ -137,7 +137,8 @@ inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"scsi_completion", "a SCSI command's completion without running queues"},
     {"scsi_dispatch", "preparing a SCSI command and handing it to the controller"},
     {"scsi_device_io", "the device's time for one I/O while it always has others to do"},
-    {"cost_spread", "how far each charge of a microsecond or more strays from its cost, evenly to both sides, in percent"},
+    {"cost_spread",
+     "how far each charge of a microsecond or more strays from its cost, evenly to both sides, in percent"},
 }};
 
 /// Values by `Cost`, in nanoseconds.

@@ -1,7 +1,7 @@
 // percpu_ref: a reference count that is per CPU while it lives and atomic once it is killed.
 //
-// Source: lib/percpu-refcount.c (behaviour). kill() switches to atomic mode, which takes an RCU grace period; only after it
-// can the count be seen to reach zero. A freeze of a queue is such a kill, and so waits for that grace period.
+// Source: lib/percpu-refcount.c (behaviour). kill() switches to atomic mode, which takes an RCU grace period; only
+// after it can the count be seen to reach zero. A freeze of a queue is such a kill, and so waits for that grace period.
 //
 // Thread safety: get/tryget/put from anywhere; kill, resurrect and the switches from tasks, one at a time.
 // Invariant: `release` runs once each time the count reaches zero in atomic mode.

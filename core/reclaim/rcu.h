@@ -1,9 +1,11 @@
 // RCU with the kernel's grace-period machine, counted in jiffies.
 //
 // Source: kernel/rcu/tree.c of Linux 7.3 (behaviour, not code). What a waiter sees comes from five rules:
-//  1. A grace period starts when the kthread runs; it then waits `first_fqs` jiffies (3 at HZ > 500, 2 at HZ > 250, else 1;
+//  1. A grace period starts when the kthread runs; it then waits `first_fqs` jiffies (3 at HZ > 500, 2 at HZ > 250,
+//  else 1;
 //     one more with the timer wheel's rounding) before it scans for idle CPUs, unless every CPU has reported before.
-//  2. A CPU that runs something, or idles with callbacks queued, keeps its tick: it notices the grace period at one tick and
+//  2. A CPU that runs something, or idles with callbacks queued, keeps its tick: it notices the grace period at one
+//  tick and
 //     reports at the next. One that idles otherwise is reported by the scan.
 //  3. call_rcu() only queues: the CPU asks for a grace period at its next tick, and notices the end of one, and invokes
 //     what that freed, at the tick after it. So a callback waits up to two ticks more than the grace period.
@@ -104,8 +106,8 @@ class Rcu {
 
  private:
   struct Cpu {
-    std::deque<Callback> next;                             // no grace period assigned yet
-    std::map<std::uint64_t, std::deque<Callback>> waiting; // by the grace period whose end frees them
+    std::deque<Callback> next;                              // no grace period assigned yet
+    std::map<std::uint64_t, std::deque<Callback>> waiting;  // by the grace period whose end frees them
     std::deque<Callback> done;
     std::uint64_t seen_started = 0;
     std::uint64_t seen_completed = 0;

@@ -1,10 +1,10 @@
 // SRCU: sleepable read-copy-update, with the kernel's grace-period machine counted in jiffies.
 //
-// Source: kernel/rcu/srcutree.c of Linux 7.3 (behaviour, not code). A grace period scans the readers of one index, flips
-// the index, and scans again (states idle, scan1, scan2). A normal one starts one jiffy after it was asked for and its
-// callbacks are invoked one jiffy after it ended; the timer wheel rounds each up by one, so a waiter that comes at phase f
-// of a tick waits 4 - f jiffies. synchronize_srcu() on an instance that was idle for 25 us is expedited: it waits for no
-// jiffy at all. What comes during a grace period needs the next one.
+// Source: kernel/rcu/srcutree.c of Linux 7.3 (behaviour, not code). A grace period scans the readers of one index,
+// flips the index, and scans again (states idle, scan1, scan2). A normal one starts one jiffy after it was asked for
+// and its callbacks are invoked one jiffy after it ended; the timer wheel rounds each up by one, so a waiter that comes
+// at phase f of a tick waits 4 - f jiffies. synchronize_srcu() on an instance that was idle for 25 us is expedited: it
+// waits for no jiffy at all. What comes during a grace period needs the next one.
 //
 // Thread safety: all functions from any task; call() from interrupts too. The read side takes no lock.
 #pragma once
@@ -38,8 +38,8 @@ class Srcu {
   /// Enters a read-side critical section; the result goes to read_unlock().
   unsigned read_lock() {
     const unsigned index = static_cast<unsigned>(current_.load(std::memory_order_relaxed)) & 1U;
-    // The count must be visible before anything that the reader reads: without this the updater could see no reader while
-    // the reader still gets the old pointer, which is then freed under it.
+    // The count must be visible before anything that the reader reads: without this the updater could see no reader
+    // while the reader still gets the old pointer, which is then freed under it.
     cpus_[P::this_cpu()].locks[index].fetch_add(1, std::memory_order_seq_cst);
     return index;
   }
@@ -134,7 +134,8 @@ class Srcu {
   }
 
   bool should_expedite() {
-    if (!callbacks_.empty() && P::this_cpu() == 0) return false;  // a small instance keeps its callbacks on the boot CPU
+    if (!callbacks_.empty() && P::this_cpu() == 0)
+      return false;  // a small instance keeps its callbacks on the boot CPU
     if (ever_ended_ && P::now_ns() - last_end_ns_ < kExpediteAfterIdleNs) return false;
     return needed_ <= done_;
   }
@@ -209,7 +210,8 @@ class Srcu {
   bool unlocks_equal_locks(unsigned index) {
     P::charge(Cost::kSrcuScanPerCpu, P::nr_cpus());
     std::uint64_t unlocks = 0;
-    for (unsigned cpu = 0; cpu < P::nr_cpus(); ++cpu) unlocks += cpus_[cpu].unlocks[index].load(std::memory_order_seq_cst);
+    for (unsigned cpu = 0; cpu < P::nr_cpus(); ++cpu)
+      unlocks += cpus_[cpu].unlocks[index].load(std::memory_order_seq_cst);
     // Unlocks are summed first: the other way round a reader that moves between CPUs could be counted out twice.
     std::uint64_t locks = 0;
     for (unsigned cpu = 0; cpu < P::nr_cpus(); ++cpu) locks += cpus_[cpu].locks[index].load(std::memory_order_seq_cst);

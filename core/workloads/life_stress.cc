@@ -1,5 +1,6 @@
 // Random creation and destruction of devices, elevator switches, depth changes and iterators, all at once, with object
-// lifetimes tracked. What the checks find is counted, not thrown: a report names the fault and the seed that replays it.
+// lifetimes tracked. What the checks find is counted, not thrown: a report names the fault and the seed that replays
+// it.
 #include <memory>
 #include <vector>
 
@@ -55,11 +56,20 @@ class Stress {
   void act() {
     machine_.sleep_ns(P::random_below(300'000));
     switch (P::random_below(5)) {
-      case 0: iterate(); break;
-      case 1: any()->set.resize(8U + static_cast<unsigned>(P::random_below(24))); break;
-      case 2: any()->disk->switch_elevator(P::random_below(2) == 0); break;
-      case 3: come_and_go(); break;
-      default: mark_busy();
+      case 0:
+        iterate();
+        break;
+      case 1:
+        any()->set.resize(8U + static_cast<unsigned>(P::random_below(24)));
+        break;
+      case 2:
+        any()->disk->switch_elevator(P::random_below(2) == 0);
+        break;
+      case 3:
+        come_and_go();
+        break;
+      default:
+        mark_busy();
     }
   }
 

@@ -57,9 +57,8 @@ Workload null_blk_destroy_workload() {
           .run = run,
           .defaults = device_defaults(500, 1),
           .params = device_params(),
-          .policies = {tags_srcu_policy(),
-                       {.name = "tag_set_argument", .choices = {"kept", "dropped"}},
-                       elv_flag_policy()}};
+          .policies = {
+              tags_srcu_policy(), {.name = "tag_set_argument", .choices = {"kept", "dropped"}}, elv_flag_policy()}};
 }
 
 }  // namespace mqlab::workloads

@@ -61,18 +61,14 @@ Workload nvme_disconnect_workload() {
                                {.name = "queues", .min = 1, .max = 256},
                                {.name = "depth", .min = 1, .max = 10'240},
                                {.name = "transport", .min = 0, .max = 0, .choices = {"tcp", "loop"}}});
-  return {.name = "nvme_disconnect",
-          .help = "Deletes an NVMe controller: its namespaces, their multipath heads, its queues.",
-          .targets = {"sim"},
-          .run = run,
-          .defaults = {{"hz", 1000},
-                       {"cpus", 4},
-                       {"namespaces", 64},
-                       {"queues", 4},
-                       {"depth", 128},
-                       {"transport", "tcp"}},
-          .params = std::move(params),
-          .policies = {{.name = "ns_removal", .choices = {"serial", "parallel"}}, elv_flag_policy(), tags_srcu_policy()}};
+  return {
+      .name = "nvme_disconnect",
+      .help = "Deletes an NVMe controller: its namespaces, their multipath heads, its queues.",
+      .targets = {"sim"},
+      .run = run,
+      .defaults = {{"hz", 1000}, {"cpus", 4}, {"namespaces", 64}, {"queues", 4}, {"depth", 128}, {"transport", "tcp"}},
+      .params = std::move(params),
+      .policies = {{.name = "ns_removal", .choices = {"serial", "parallel"}}, elv_flag_policy(), tags_srcu_policy()}};
 }
 
 }  // namespace mqlab::workloads

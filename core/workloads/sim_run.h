@@ -21,8 +21,9 @@ using SimKernel = blk::Kernel<sim::Platform>;
 /// Virtual time that lets what setting up left behind (grace periods, callbacks) come to rest before measuring.
 inline constexpr std::uint64_t kSettleNs = 200'000'000;
 
-/// Runs `body(machine, kernel, world)` as the root task. World holds what tasks and callbacks use: it and the kernel outlive
-/// the tasks, and World is built inside the machine, after the kernel. Adds the machine's counters to the result.
+/// Runs `body(machine, kernel, world)` as the root task. World holds what tasks and callbacks use: it and the kernel
+/// outlive the tasks, and World is built inside the machine, after the kernel. Adds the machine's counters to the
+/// result.
 template <class World>
 Json run_simulated(const Json& spec, const std::function<void(sim::Machine&, SimKernel&, World&, Json&)>& body) {
   Json result = {{"samples", Json::object()}, {"counters", Json::object()}, {"notes", Json::array()}};
@@ -41,7 +42,8 @@ Json run_simulated(const Json& spec, const std::function<void(sim::Machine&, Sim
   return result;
 }
 
-/// Does `step(item)` for every item, from `threads` tasks that each take the next one. Returns the virtual time it took.
+/// Does `step(item)` for every item, from `threads` tasks that each take the next one. Returns the virtual time it
+/// took.
 inline std::uint64_t from_threads(sim::Machine& machine, std::size_t items, unsigned threads,
                                   const std::function<void(std::size_t)>& step) {
   const std::uint64_t begin_ns = machine.now_ns();

@@ -77,8 +77,8 @@ Json run(const Json& spec) {
 
 Workload tags_iterator_delay_workload() {
   std::vector<Param> params = machine_params();
-  params.insert(params.end(), {{.name = "devices", .min = 1, .max = 10'000},
-                               {.name = "iterator_hold_ms", .min = 0, .max = 10'000}});
+  params.insert(params.end(),
+                {{.name = "devices", .min = 1, .max = 10'000}, {.name = "iterator_hold_ms", .min = 0, .max = 10'000}});
   return {.name = "tags_iterator_delay",
           .help = "Deletes ublk devices while another set's tags are iterated for long.",
           .targets = {"sim"},

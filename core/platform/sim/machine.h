@@ -1,14 +1,14 @@
 // A simulated machine: N CPUs, tasks on fibers, virtual time.
 //
-// Time. Each *lane* executes one instruction stream; `lanes == cpus` is a machine whose CPUs run at once, `lanes == 1` is
-// an emulator that runs one CPU at a time on one clock. A task's work advances its lane's clock; the machine always runs
-// the lane whose clock is least, so effects happen in the order of virtual time. An interrupt that comes in the middle of
-// a long charge is handled at its own time and makes the charge longer by what it took; a task that it wakes may preempt
-// the charge, the rest of which is then owed.
+// Time. Each *lane* executes one instruction stream; `lanes == cpus` is a machine whose CPUs run at once, `lanes == 1`
+// is an emulator that runs one CPU at a time on one clock. A task's work advances its lane's clock; the machine always
+// runs the lane whose clock is least, so effects happen in the order of virtual time. An interrupt that comes in the
+// middle of a long charge is handled at its own time and makes the charge longer by what it took; a task that it wakes
+// may preempt the charge, the rest of which is then owed.
 //
-// Scheduling. CPUs have a run queue each (priority, then FIFO). A woken task goes to its last CPU if that is idle, else to
-// an idle one. A spinning waiter keeps its CPU. Everything is decided by virtual time, program order and the seed: the
-// same configuration gives the same run to the last bit.
+// Scheduling. CPUs have a run queue each (priority, then FIFO). A woken task goes to its last CPU if that is idle, else
+// to an idle one. A spinning waiter keeps its CPU. Everything is decided by virtual time, program order and the seed:
+// the same configuration gives the same run to the last bit.
 //
 // Thread safety: a machine belongs to one thread. Several machines may run on several threads.
 #pragma once
@@ -40,11 +40,11 @@ struct MachineConfig {
   unsigned lanes = 0;  ///< CPUs that execute at once; 0: all of them
   unsigned hz = 1000;
   std::uint64_t seed = 1;
-  TimeNs tick_phase_ns = 0;             ///< how far into a tick the machine starts
-  TimeNs slice_ns = 3'000'000;          ///< of tasks that share a CPU
-  TimeNs lane_slice_ns = 1'000'000;     ///< of CPUs that share a lane
-  /// An idle CPU keeps its tick until one has found it idle, as with a cpuidle governor that expects short sleeps; without
-  /// one (an emulated CPU) the tick stops at once.
+  TimeNs tick_phase_ns = 0;          ///< how far into a tick the machine starts
+  TimeNs slice_ns = 3'000'000;       ///< of tasks that share a CPU
+  TimeNs lane_slice_ns = 1'000'000;  ///< of CPUs that share a lane
+  /// An idle CPU keeps its tick until one has found it idle, as with a cpuidle governor that expects short sleeps;
+  /// without one (an emulated CPU) the tick stops at once.
   bool idle_keeps_tick = false;
   double cost_spread = 0;  ///< each charge is drawn evenly from cost * [1 - spread, 1 + spread]
   platform::CostTable costs{};
@@ -99,9 +99,10 @@ class Task {
 
 /// A timer of the simulated machine; fires in interrupt context on `cpu`. Must not outlive its machine.
 ///
-/// A jiffy timer is handled by a CPU that ticks: its own, or another one while its own idles. All CPUs tick at once and one
-/// of them advances jiffies; whoever looks before it did finds the timer not due yet and handles it a jiffy later (source:
-/// kernel/time/timer.c, timer_migration.c, tick-sched.c of Linux 7.3). With every CPU idle the timer wakes its CPU in time.
+/// A jiffy timer is handled by a CPU that ticks: its own, or another one while its own idles. All CPUs tick at once and
+/// one of them advances jiffies; whoever looks before it did finds the timer not due yet and handles it a jiffy later
+/// (source: kernel/time/timer.c, timer_migration.c, tick-sched.c of Linux 7.3). With every CPU idle the timer wakes its
+/// CPU in time.
 class Timer {
  public:
   Timer(Machine& machine, std::function<void()> expired);
@@ -144,8 +145,8 @@ class Machine {
   static Machine& current();
 
   /// Runs `root` as a task and goes on until every task that is no daemon has finished.
-  /// Throws what a task threw; `Error(kViolation)` when all sleep and nothing can wake them. Tasks that are left (daemons)
-  /// are ended before it returns, so what they use must outlive the call.
+  /// Throws what a task threw; `Error(kViolation)` when all sleep and nothing can wake them. Tasks that are left
+  /// (daemons) are ended before it returns, so what they use must outlive the call.
   void run(std::function<void()> root);
 
   // --- from tasks and interrupts ---
@@ -214,10 +215,10 @@ class Machine {
   static constexpr TimeNs kSpreadFromNs = 1000;
   struct Lane {
     TimeNs clock_ns = 0;
-    TimeNs cpu_since_ns = 0;   // when the front CPU got the lane
+    TimeNs cpu_since_ns = 0;  // when the front CPU got the lane
     TimeNs interrupt_ns = kNever;
     std::deque<std::pair<Cpu*, std::function<void()>>> interrupts;
-    std::deque<Cpu*> active;   // CPUs with something to do; the front one executes
+    std::deque<Cpu*> active;  // CPUs with something to do; the front one executes
   };
   struct PendingTimer {
     TimeNs when_ns;

@@ -32,8 +32,8 @@ class LifetimeTable {
   std::vector<bool> alive_;
 };
 
-/// A pointer that may be copied to readers and freed by one owner. Not reference counted: freeing early is the fault that
-/// it is there to report.
+/// A pointer that may be copied to readers and freed by one owner. Not reference counted: freeing early is the fault
+/// that it is there to report.
 template <class T>
 class Tracked {
  public:
