@@ -20,7 +20,6 @@ BUILT = re.compile(r"\.(o|so|a|pyc|deb|ko|img|qcow2|whl)$|(^|/)(bzImage|vmlinu[x
 # Written with classes, so that this file does not match itself.
 UNFINISHED = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b|NotImplemented[E]rror")
 CANNOT_FAIL = re.compile(r"\bassert Tru[e]\b|\b(CHECK|REQUIRE)\(tru[e]\)")
-HOME_PATH = re.compile(r"(?<![\w.])/(?:home|root|work|Users)/\w")
 HOST = re.compile(r"https?://(?:[^/@\s]*@)?([\w.-]+)")
 
 
@@ -44,7 +43,13 @@ def mirror_hosts() -> set[str]:
     return {host for host in hosts if "." in host}
 
 
-def file_findings(name: Path, text: str, hosts: set[str]) -> Iterator[str]:
+def places_of_this_machine(root: Path) -> set[str]:
+    """The home folder, the checkout and the folders that it lies in, each with a slash at its end."""
+    folders = {Path.home(), root.resolve(), *root.resolve().parents}
+    return {f"{folder}/" for folder in folders if len(folder.parts) > 2 or folder == Path.home()}
+
+
+def file_findings(name: Path, text: str, hosts: set[str], places: set[str]) -> Iterator[str]:
     """What is wrong with one text file."""
     lines = text.splitlines()
     if name.suffix in {".py", ".cc", ".h"} and len(lines) > MOST_LINES:
@@ -55,13 +60,13 @@ def file_findings(name: Path, text: str, hosts: set[str]) -> Iterator[str]:
             yield f"{where}: left unfinished: {line.strip()}"
         if name.suffix in SOURCE and CANNOT_FAIL.search(line):
             yield f"{where}: a check that cannot fail: {line.strip()}"
-        if HOME_PATH.search(line):
-            yield f"{where}: a path of one machine: {line.strip()}"
+        if any(place in line for place in places):
+            yield f"{where}: a path of this machine: {line.strip()}"
         if any(host in line for host in hosts):
             yield f"{where}: the name of a package mirror: {line.strip()}"
 
 
-def findings(root: Path, names: list[Path], hosts: set[str]) -> Iterator[str]:
+def findings(root: Path, names: list[Path], hosts: set[str], places: set[str]) -> Iterator[str]:
     """Everything that is wrong in the given files."""
     for name in names:
         if BUILT.search(name.as_posix()):
@@ -74,12 +79,12 @@ def findings(root: Path, names: list[Path], hosts: set[str]) -> Iterator[str]:
             text = path.read_text()
         except UnicodeDecodeError:
             continue
-        yield from file_findings(name, text, hosts)
+        yield from file_findings(name, text, hosts, places)
 
 
 def main() -> int:
     root = Path(__file__).parent.parent
-    found = list(findings(root, tracked(root), mirror_hosts()))
+    found = list(findings(root, tracked(root), mirror_hosts(), places_of_this_machine(root)))
     print(
         "\n".join(found) if found else "tree: nothing in it that must not be",
         file=sys.stderr if found else sys.stdout,
