@@ -50,7 +50,7 @@ bool has_word(const std::string& line, std::string_view word) {
 }
 
 bool is_memory_root() {
-  struct statfs root {};
+  struct statfs root{};
   if (statfs("/", &root) != 0) return false;
   return root.f_type == RAMFS_MAGIC || root.f_type == TMPFS_MAGIC;
 }
@@ -119,8 +119,7 @@ Json wait_quiet(const Json& spec) {
   options.idle_share = wanted.value("idle_share", options.idle_share);
   options.windows = wanted.value("windows", options.windows);
   const QuietOutcome outcome = wait_until_quiet(options, this_machine());
-  return {
-      {"quiet", outcome.quiet}, {"waited_ns", outcome.waited.count()}, {"idle_share", outcome.idle_share}};
+  return {{"quiet", outcome.quiet}, {"waited_ns", outcome.waited.count()}, {"idle_share", outcome.idle_share}};
 }
 
 std::string kernel_log() {
@@ -157,9 +156,7 @@ Json run_spec(FrameWriter& frames) {
 
 }  // namespace
 
-bool is_guest_init() {
-  return getpid() == 1 && is_memory_root() && has_word(kernel_command_line(), "mqlab.init=1");
-}
+bool is_guest_init() { return getpid() == 1 && is_memory_root() && has_word(kernel_command_line(), "mqlab.init=1"); }
 
 void run_as_guest_init() {
   try {

@@ -49,8 +49,8 @@ Json parse_spec(const std::string& text) {
   if (spec.value("format", Json()) != kFormat) throw_bad_spec("its format is another");
   if (!spec.contains("jobs") || !spec["jobs"].is_array()) throw_bad_spec("it has no list of jobs");
   for (const Json& job : spec["jobs"]) {
-    if (!job.is_object() || !job.contains("workload") || !job["workload"].is_string() ||
-        !job.contains("spec") || !job["spec"].is_object()) {
+    if (!job.is_object() || !job.contains("workload") || !job["workload"].is_string() || !job.contains("spec") ||
+        !job["spec"].is_object()) {
       throw_bad_spec("a job has no workload or no spec");
     }
   }
@@ -90,8 +90,6 @@ Json describe_exception(const std::exception& error) {
           {"errno", 0}};
 }
 
-std::string to_text(const Json& document) {
-  return document.dump(-1, ' ', true, Json::error_handler_t::replace);
-}
+std::string to_text(const Json& document) { return document.dump(-1, ' ', true, Json::error_handler_t::replace); }
 
 }  // namespace mqlab::agent

@@ -11,14 +11,13 @@ namespace mqlab::blk {
 enum class KernelKind { kNormal, kPreemptRt };
 
 template <class P>
-concept HasRtMutex = requires {
-  typename P::rt_mutex;
-};
+concept HasRtMutex = requires { typename P::rt_mutex; };
 
 template <class P>
 class KernelSpinlock {
  public:
-  explicit KernelSpinlock([[maybe_unused]] KernelKind kind, bool top_waiter_spins = true) requires HasRtMutex<P>
+  explicit KernelSpinlock([[maybe_unused]] KernelKind kind, bool top_waiter_spins = true)
+    requires HasRtMutex<P>
       : sleeps_(kind == KernelKind::kPreemptRt), sleeping_(top_waiter_spins) {}
 
   void lock() { sleeps_ ? sleeping_.lock() : spinning_.lock(); }
@@ -33,7 +32,8 @@ class KernelSpinlock {
 };
 
 template <class P>
-requires(!HasRtMutex<P>) class KernelSpinlock<P> {
+  requires(!HasRtMutex<P>)
+class KernelSpinlock<P> {
  public:
   explicit KernelSpinlock(KernelKind, bool = true) {}
   void lock() { spinning_.lock(); }

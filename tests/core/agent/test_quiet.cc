@@ -25,8 +25,7 @@ class FakeMachine {
  private:
   std::string stat() const {
     const auto worked = std::min(now_, busy_).count();
-    return "cpu  " + std::to_string(worked) + " 0 0 " + std::to_string(now_.count() - worked) +
-           " 0 0 0 0 0 0\n";
+    return "cpu  " + std::to_string(worked) + " 0 0 " + std::to_string(now_.count() - worked) + " 0 0 0 0 0 0\n";
   }
 
   milliseconds busy_;

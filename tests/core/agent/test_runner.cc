@@ -37,9 +37,9 @@ TEST_CASE("the result says what machine it comes from") {
 }
 
 TEST_CASE("what is no spec document is refused with the form that is") {
-  for (const char* text : {"", "[]", "{}", R"({"format": "mqlab.agent/1"})",
-                           R"({"format": "mqlab.agent/1", "jobs": [{"workload": "x"}]})",
-                           R"({"format": "other/1", "jobs": []})"}) {
+  for (const char* text :
+       {"", "[]", "{}", R"({"format": "mqlab.agent/1"})", R"({"format": "mqlab.agent/1", "jobs": [{"workload": "x"}]})",
+        R"({"format": "other/1", "jobs": []})"}) {
     CAPTURE(text);
     try {
       parse_spec(text);

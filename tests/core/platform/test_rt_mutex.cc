@@ -132,8 +132,8 @@ TEST_CASE("inheritance goes along a chain of locks and back again") {
     });
     join_all(machine, {owner, between, urgent});
   });
-  CHECK(seen == std::vector<int>{fifo_priority(1), fifo_priority(80), fifo_priority(1), fifo_priority(80),
-                                 fifo_priority(2)});
+  CHECK(seen ==
+        std::vector<int>{fifo_priority(1), fifo_priority(80), fifo_priority(1), fifo_priority(80), fifo_priority(2)});
 }
 
 TEST_CASE("the lock goes to the most urgent waiter, first come first among equals") {
@@ -143,14 +143,13 @@ TEST_CASE("the lock goes to the most urgent waiter, first come first among equal
     RtMutex lock;
     std::vector<Task*> tasks;
     const auto contender = [&](int cpu, char name, int priority, TimeNs arrives_ns) {
-      tasks.push_back(
-          machine.spawn({.cpu = cpu, .priority = priority}, [&machine, &lock, &order, name, arrives_ns] {
-            machine.sleep_ns(arrives_ns);
-            lock.lock();
-            order += name;
-            machine.advance(30'000);
-            lock.unlock();
-          }));
+      tasks.push_back(machine.spawn({.cpu = cpu, .priority = priority}, [&machine, &lock, &order, name, arrives_ns] {
+        machine.sleep_ns(arrives_ns);
+        lock.lock();
+        order += name;
+        machine.advance(30'000);
+        lock.unlock();
+      }));
     };
     contender(0, 'o', fifo_priority(50), 100);  // holds it while the others queue
     contender(1, 'n', 0, 5'000);                // not real-time
@@ -166,8 +165,7 @@ TEST_CASE("the lock goes to the most urgent waiter, first come first among equal
 TEST_CASE(
     "between release and the woken waiter's turn, an equal real-time task may not steal, an ordinary one "
     "may") {
-  for (const auto& [priority, expected] :
-       {std::pair{fifo_priority(50), std::string("owl")}, {0, std::string("olw")}}) {
+  for (const auto& [priority, expected] : {std::pair{fifo_priority(50), std::string("owl")}, {0, std::string("olw")}}) {
     Machine machine(costly(3));
     std::string order;
     machine.run([&] {

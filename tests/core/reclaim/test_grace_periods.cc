@@ -120,7 +120,8 @@ TEST_CASE("an SRCU grace period outlasts every reader that was inside when it be
 }
 
 TEST_CASE("synchronize_rcu from idle takes the first scan's delay and one tick of rounding") {
-  for (const auto& [hz, jiffies] : {std::pair{1000U, 4U}, std::pair{500U, 3U}, std::pair{300U, 3U}, std::pair{250U, 2U}}) {
+  for (const auto& [hz, jiffies] :
+       {std::pair{1000U, 4U}, std::pair{500U, 3U}, std::pair{300U, 3U}, std::pair{250U, 2U}}) {
     on_machine(hz, 0, [hz = hz, jiffies = jiffies](Machine& machine, World& world) {
       auto& rcu = world.rcu;
       CHECK(elapsed(machine, [&] { rcu.synchronize(); }) == jiffies * (1'000'000'000ULL / hz));
@@ -182,8 +183,7 @@ TEST_CASE("rcu_barrier waits for callbacks of all CPUs") {
     auto& rcu = world.rcu;
     int ran = 0;
     std::vector<Task*> tasks;
-    for (int cpu = 0; cpu < 4; ++cpu)
-      tasks.push_back(machine.spawn({.cpu = cpu}, [&] { rcu.call([&] { ++ran; }); }));
+    for (int cpu = 0; cpu < 4; ++cpu) tasks.push_back(machine.spawn({.cpu = cpu}, [&] { rcu.call([&] { ++ran; }); }));
     for (Task* task : tasks) machine.join(task);
     rcu.barrier();
     CHECK(ran == 4);
