@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "blk/kernel.h"
+#include "blk/tag_iter.h"
+#include "blk/tags.h"
 #include "platform/concept.h"
 #include "reclaim/srcu.h"
 
@@ -30,16 +32,10 @@ struct TagSetConfig {
   TagsSrcu tags_srcu = TagsSrcu::kPerSet;
 };
 
-/// The requests of one hardware queue, as far as readers of other tasks look at them.
-struct RequestMap {
-  explicit RequestMap(unsigned depth) : busy(depth, false) {}
-  std::vector<bool> busy;
-};
-
 template <class P>
 class TagSet {
  public:
-  using Map = typename P::template tracked<RequestMap>;
+  using Map = typename P::template tracked<Tags<P>>;
   using Cost = platform::Cost;
 
   TagSet(Kernel<P>& kernel, const TagSetConfig& config) : kernel_(kernel), config_(config) {}
@@ -79,7 +75,7 @@ class TagSet {
   /// Frees a request map, or sched tags, once no iterator can look at it.
   void free_map(Map map) {
     if (config_.tags_srcu == TagsSrcu::kUnprotected) {
-      map.free();
+      buried_.push_back(map.bury());
       return;
     }
     tags_srcu().call([map]() mutable { map.free(); });
@@ -96,21 +92,31 @@ class TagSet {
   /// Runs `callback` when the readers of this moment are gone, as the set's own frees do.
   void after_readers(std::function<void()> callback) { tags_srcu().call(std::move(callback)); }
 
-  /// Calls `visit(queue, tag)` for every busy tag. Maps that are freed meanwhile stay valid until it is done.
+  /// Calls `visit(queue, tag)` for every started request. Maps that are freed meanwhile stay valid until it is done.
   template <class Visit>
   void busy_iter(Visit&& visit) {
     const bool locked = config_.tags_srcu != TagsSrcu::kUnprotected;
     const unsigned index = locked ? tags_srcu().read_lock() : 0;
     const std::vector<Map> seen = maps_;
     for (unsigned queue = 0; queue < seen.size(); ++queue)
-      for (unsigned tag = 0; tag < seen[queue]->busy.size(); ++tag) {
-        P::charge(Cost::kAtomicLocal);
-        if (seen[queue]->busy[tag]) visit(queue, tag);
-      }
+      for_each_started(*seen[queue], [&](Request<P>& request) {
+        visit(queue, request.tag.load());
+        return &*seen[queue] != nullptr;  // the map must still be there when the look at one request is over
+      });
     if (locked) tags_srcu().read_unlock(index);
   }
 
-  Map map(unsigned queue) const { return maps_[queue]; }
+  /// The driver of a queue has one more request in flight, if a tag is free. It stays so until its map is freed.
+  bool occupy(unsigned queue) {
+    Tags<P>& tags = *maps_[queue];
+    const unsigned tag = tags.bitmap(false).get();
+    if (tag == kNoTag) return false;
+    Request<P>& request = tags.request(tag + tags.offset(false));
+    request.tag.store(tag + tags.offset(false));
+    request.references.store(1);
+    tags.start(request);
+    return true;
+  }
 
   /// Waits until no dispatch that began before is still running.
   void wait_quiesce_done() {
@@ -144,6 +150,7 @@ class TagSet {
   Kernel<P>& kernel_;
   TagSetConfig config_;
   std::vector<Map> maps_;
+  std::vector<std::unique_ptr<Tags<P>>> buried_;  // freed too early, kept so that the report is the only harm
   std::uint64_t free_wait_ns_ = 0;
   std::unique_ptr<reclaim::Srcu<P>> tags_srcu_;
   std::unique_ptr<reclaim::Srcu<P>> set_srcu_;

@@ -74,8 +74,7 @@ class Stress {
   }
 
   void mark_busy() {
-    const auto map = any()->set.map(0);
-    map->busy[P::random_below(map->busy.size())] = true;
+    any()->set.occupy(0);
   }
 
   void iterate() {

@@ -26,7 +26,7 @@ struct World {
 void iterate(sim::Machine& machine, World& world, std::uint64_t hold_ns) {
   if (hold_ns == 0) return;
   machine.spawn({.name = "iterator"}, [&machine, &world, hold_ns] {
-    world.iterated->map(0)->busy[0] = true;
+    world.iterated->occupy(0);
     world.iterated->busy_iter([&](unsigned, unsigned) { machine.sleep_ns(hold_ns); });
   });
   machine.sleep_ns(1000);

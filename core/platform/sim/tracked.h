@@ -4,6 +4,7 @@
 // Thread safety: of one machine.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,13 @@ class Tracked {
     LifetimeTable::current().died(id_);
     delete object_;
     object_ = nullptr;
+  }
+
+  /// As free() for the checks, but the memory goes to the caller: for faults on purpose.
+  std::unique_ptr<T> bury() {
+    check("free");
+    LifetimeTable::current().died(id_);
+    return std::unique_ptr<T>(std::exchange(object_, nullptr));
   }
 
   T* operator->() const {

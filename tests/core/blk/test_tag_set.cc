@@ -60,8 +60,8 @@ TimeNs free_under_iterator(TagsSrcu protection, TimeNs hold_ns) {
   TimeNs took = 0;
   on_machine([&](Machine& machine, World& world) {
     make_set(world, protection, 2);
-    world.set->map(0)->busy[3] = true;
-    world.set->map(1)->busy[1] = true;
+    world.set->occupy(0);
+    world.set->occupy(1);
     Task* iterator = machine.spawn(
         {.name = "iterator"}, [&] { world.set->busy_iter([&](unsigned, unsigned) { machine.sleep_ns(hold_ns); }); });
     machine.sleep_ns(kMs);
@@ -189,7 +189,7 @@ TEST_CASE("an elevator switch from sysfs is refused once the disk is being delet
 TEST_CASE("a depth change replaces the maps under readers without a report") {
   on_machine([](Machine& machine, World& world) {
     make_set(world, TagsSrcu::kPerSet, 2);
-    world.set->map(0)->busy[0] = true;
+    world.set->occupy(0);
     Task* iterator = machine.spawn(
         {.name = "iterator"}, [&] { world.set->busy_iter([&](unsigned, unsigned) { machine.sleep_ns(10 * kMs); }); });
     machine.sleep_ns(kMs);
