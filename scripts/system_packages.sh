@@ -13,6 +13,7 @@ nlohmann/json|probe_include nlohmann/json.hpp|use|nlohmann-json3-dev
 Python 3.11 or newer with its headers and the venv module|find_python|use|PYTHON
 doctest|probe_include doctest/doctest.h|develop|doctest-dev
 rapidcheck|probe_include rapidcheck.h|develop|librapidcheck-dev
+QEMU for x86|probe_qemu|develop|qemu-system-x86
 Google Benchmark|probe_include benchmark/benchmark.h|develop|libbenchmark-dev
 NEEDS
 }
@@ -23,6 +24,7 @@ readonly OPTIONAL_PACKAGES=(ccache)
 # Preprocessing answers in milliseconds, so that every `make` can afford to ask.
 preprocesses() { "${CXX:-c++}" -std=c++20 -x c++ -E - >/dev/null 2>&1; }
 probe_include() { printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$1" | preprocesses; }
+probe_qemu() { command -v qemu-system-x86_64 >/dev/null; }
 probe_compiler() {
   printf '#include <version>\n#if __cpp_concepts < 201907L || __cpp_lib_semaphore < 201907L\n#error\n#endif\n' | preprocesses
 }

@@ -27,11 +27,10 @@ int open_control() {
   const int fd = open(kControlPath, O_RDWR | O_CLOEXEC);
   if (fd >= 0) return fd;
   const int err = errno;
-  const std::string what =
-      std::string("opening ") + kControlPath + " was answered with " + std::strerror(err);
+  const std::string what = std::string("opening ") + kControlPath + " was answered with " + std::strerror(err);
   if (err == ENOENT || err == ENODEV || err == ENXIO) {
-    throw Error(ErrorKind::kUnsupported, what,
-                "load the module ublk_drv (Linux 6.0 or newer, CONFIG_BLK_DEV_UBLK)", err);
+    throw Error(ErrorKind::kUnsupported, what, "load the module ublk_drv (Linux 6.0 or newer, CONFIG_BLK_DEV_UBLK)",
+                err);
   }
   if (err == EACCES || err == EPERM) {
     throw Error(ErrorKind::kUnsupported, what, "run as root, or use the target vm", err);
@@ -120,11 +119,16 @@ std::int32_t UblkControl::execute(std::uint32_t op, std::string_view name, ublk:
 std::int32_t UblkControl::require(std::uint32_t op, std::string_view name, const ublk::CtrlCmd& command) {
   const std::int32_t result = execute(op, name, command);
   if (result < 0) {
-    throw Error(ErrorKind::kSystem,
-                describe(name, command.dev_id) + " was answered with " + std::strerror(-result),
+    throw Error(ErrorKind::kSystem, describe(name, command.dev_id) + " was answered with " + std::strerror(-result),
                 remedy_of(op, -result), -result);
   }
   return result;
+}
+
+std::uint32_t UblkControl::worker_limit() {
+  // A command to a character device may block for ever, so it counts as unbounded work.
+  const auto limits = live().ring.worker_limits();
+  return limits ? limits->at(1) : 0;
 }
 
 std::uint64_t UblkControl::features() {

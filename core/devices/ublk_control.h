@@ -35,6 +35,9 @@ class UblkControl {
   UblkControl(const UblkControl&) = delete;
   UblkControl& operator=(const UblkControl&) = delete;
 
+  // Workers that the kernel lets a control have for commands that sleep; 0 where it does not say.
+  std::uint32_t worker_limit();
+
   // Feature bits; 0 where the kernel does not know the question (before 6.5).
   std::uint64_t features();
 

@@ -203,9 +203,7 @@ void UblkNullServer::join() {
 
 void UblkNullServer::close_device() { state_->close_all(); }
 
-std::uint64_t UblkNullServer::requests_served() const {
-  return state_->served.load(std::memory_order_relaxed);
-}
+std::uint64_t UblkNullServer::requests_served() const { return state_->served.load(std::memory_order_relaxed); }
 
 ublk::Params basic_params(std::uint64_t size_bytes, std::uint32_t max_io_buf_bytes) {
   ublk::Params params{};

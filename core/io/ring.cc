@@ -20,9 +20,7 @@ namespace {
 // acquire before it touches that data.
 std::uint32_t load_acquire(const std::uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 
-void store_release(std::uint32_t* word, std::uint32_t value) {
-  __atomic_store_n(word, value, __ATOMIC_RELEASE);
-}
+void store_release(std::uint32_t* word, std::uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 
 [[noreturn]] void throw_setup_error(int err) {
   const std::string what = std::string("io_uring_setup was answered with ") + std::strerror(err);
@@ -46,8 +44,7 @@ void store_release(std::uint32_t* word, std::uint32_t value) {
 class Mapping {
  public:
   Mapping(int fd, std::size_t size, std::uint64_t offset) : size_(size) {
-    address_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
-                    static_cast<off_t>(offset));
+    address_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, static_cast<off_t>(offset));
     if (address_ == MAP_FAILED) {
       throw Error(ErrorKind::kSystem,
                   std::string("mapping an io_uring queue was answered with ") + std::strerror(errno),
@@ -110,9 +107,7 @@ struct Ring::Mapped {
     for (std::uint32_t i = 0; i < params.sq_entries; ++i) array[i] = i;
   }
 
-  std::uint32_t pending() const {
-    return local_tail - load_acquire(sq.at<std::uint32_t>(params.sq_off.head));
-  }
+  std::uint32_t pending() const { return local_tail - load_acquire(sq.at<std::uint32_t>(params.sq_off.head)); }
 
   std::size_t sqe_size;
   io_uring_params params;
@@ -141,6 +136,13 @@ io_uring_sqe* Ring::next_sqe() {
 std::byte* Ring::command_area(io_uring_sqe* sqe) {
   // The area begins where the union of the address fields does, 48 bytes in.
   return reinterpret_cast<std::byte*>(sqe) + kCommandAreaOffset;
+}
+
+std::optional<std::array<std::uint32_t, 2>> Ring::worker_limits() const {
+  std::array<std::uint32_t, 2> limits{};  // zeros ask and change nothing
+  const long done = syscall(__NR_io_uring_register, mapped_->fd.get(), kRegisterWorkerLimits, limits.data(), 2U);
+  if (done < 0) return std::nullopt;
+  return limits;
 }
 
 void Ring::submit() {

@@ -12,6 +12,7 @@
 // kernel at the next submit() or wait(), in order.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +56,10 @@ class Ring {
   // Submits what is filled, then waits for one completion. Nothing is returned
   // when the limit passes first.
   std::optional<Completion> wait(std::chrono::nanoseconds limit);
+
+  // How many workers the kernel lets this ring's owner have for commands that sleep: bounded, unbounded. Nothing
+  // where the kernel does not say (before 5.15).
+  std::optional<std::array<std::uint32_t, 2>> worker_limits() const;
 
   // A completion that is already there.
   std::optional<Completion> try_pop();

@@ -11,6 +11,7 @@ namespace mqlab::io {
 
 inline constexpr std::uint8_t kOpUringCmd = 46;
 inline constexpr std::uint32_t kSetupSqe128 = 1U << 10U;
+inline constexpr std::uint32_t kRegisterWorkerLimits = 19;  // IORING_REGISTER_IOWQ_MAX_WORKERS, an enumerator
 inline constexpr std::size_t kCommandAreaOffset = 48;
 
 // Makes the entry a command of the file's own driver. The operation shares its place with the first half of `off`;
@@ -22,6 +23,7 @@ inline void set_uring_command(io_uring_sqe& sqe, std::uint32_t operation) noexce
 
 #ifdef IORING_SETUP_SQE128
 static_assert(kOpUringCmd == IORING_OP_URING_CMD);
+static_assert(kRegisterWorkerLimits == IORING_REGISTER_IOWQ_MAX_WORKERS);
 static_assert(kSetupSqe128 == IORING_SETUP_SQE128);
 static_assert(kCommandAreaOffset == offsetof(io_uring_sqe, addr3));
 static_assert(offsetof(io_uring_sqe, cmd_op) == offsetof(io_uring_sqe, off));

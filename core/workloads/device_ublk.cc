@@ -1,11 +1,14 @@
 #include "workloads/device_ublk.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -47,9 +50,9 @@ Params params_of(const Json& spec) {
 }
 
 std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::steady_clock::now().time_since_epoch())
-                                        .count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
 template <class F>
@@ -57,6 +60,21 @@ std::uint64_t timed_ns(F&& work) {
   const std::uint64_t begin_ns = now_ns();
   work();
   return now_ns() - begin_ns;
+}
+
+// A live device holds its character device and a ring a queue; a control two more. As root the hard limit may be
+// raised too.
+void allow_descriptors(const Params& params) {
+  const std::uint64_t needed = 64 + 2 * params.threads + (params.life ? params.devices * (1U + params.queues) : 0U);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= needed) return;
+  const rlimit wanted{needed, std::max<rlim_t>(limit.rlim_max, needed)};
+  if (setrlimit(RLIMIT_NOFILE, &wanted) == 0) return;
+  throw Error(
+      ErrorKind::kUnsupported,
+      "raising the limit of open files to " + std::to_string(needed) + " was answered with " + std::strerror(errno),
+      "raise it (ulimit -n), ask for fewer devices, or run as root", errno);
 }
 
 // One device: what exists of it, and how long each step took.
@@ -74,6 +92,7 @@ struct Device {
 class Lifecycle {
  public:
   explicit Lifecycle(const Params& params) : params_(params), devices_(params.devices) {
+    allow_descriptors(params);
     const std::size_t threads = std::min(params.threads, params.devices);
     for (std::size_t i = 0; i < threads; ++i) {
       controls_.push_back(std::make_unique<UblkControl>(params.limit));
@@ -84,8 +103,7 @@ class Lifecycle {
   Lifecycle& operator=(const Lifecycle&) = delete;
 
   Json run() {
-    const std::uint64_t add_total_ns =
-        phase([this](UblkControl& control, Device& device) { create(control, device); });
+    const std::uint64_t add_total_ns = phase([this](UblkControl& control, Device& device) { create(control, device); });
     const std::uint64_t delete_total_ns =
         phase([this](UblkControl& control, Device& device) { destroy(control, device); });
     return result(add_total_ns, delete_total_ns);
@@ -184,7 +202,8 @@ class Lifecycle {
       samples["stop_dev_ns"] = column(&Device::stop_ns);
       samples["close_dev_ns"] = column(&Device::close_ns);
     }
-    const Json counters = {{"devices", devices_.size()},
+    const Json counters = {{"control_worker_limit", controls_.front()->worker_limit()},
+                           {"devices", devices_.size()},
                            {"threads", controls_.size()},
                            {"queues", devices_.front().info.nr_hw_queues},
                            {"depth", devices_.front().info.queue_depth}};
@@ -211,22 +230,19 @@ Json run(const Json& spec) { return Lifecycle(params_of(spec)).run(); }
 }  // namespace
 
 Workload ublk_lifecycle_workload() {
-  return {.name = "ublk_lifecycle",
-          .help = "Adds ublk devices, starts and stops a null server on each in mode life, and deletes them.",
-          .targets = {"device"},
-          .run = run,
-          .defaults = {{"devices", 100},
-                       {"threads", 1},
-                       {"queues", 1},
-                       {"depth", 16},
-                       {"mode", "add_del"},
-                       {"limit_ms", 60000}},
-          .params = {{.name = "devices", .min = 1, .max = 100000},
-                     {.name = "threads", .min = 1, .max = 1024},
-                     {.name = "queues", .min = 1, .max = devices::ublk::kMaxQueues},
-                     {.name = "depth", .min = 1, .max = devices::ublk::kMaxQueueDepth},
-                     {.name = "mode", .choices = {"add_del", "life"}},
-                     {.name = "limit_ms", .min = 1, .max = 3600000}}};
+  return {
+      .name = "ublk_lifecycle",
+      .help = "Adds ublk devices, starts and stops a null server on each in mode life, and deletes them.",
+      .targets = {"device"},
+      .run = run,
+      .defaults =
+          {{"devices", 100}, {"threads", 1}, {"queues", 1}, {"depth", 16}, {"mode", "add_del"}, {"limit_ms", 60000}},
+      .params = {{.name = "devices", .min = 1, .max = 100000},
+                 {.name = "threads", .min = 1, .max = 1024},
+                 {.name = "queues", .min = 1, .max = devices::ublk::kMaxQueues},
+                 {.name = "depth", .min = 1, .max = devices::ublk::kMaxQueueDepth},
+                 {.name = "mode", .choices = {"add_del", "life"}},
+                 {.name = "limit_ms", .min = 1, .max = 3600000}}};
 }
 
 }  // namespace mqlab::workloads

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from mqlab.errors import SystemCallError, UnsupportedError, UsageError
+from mqlab.errors import SystemCallError, TimeoutError_, UnsupportedError, UsageError
 from mqlab.kernels.find import find_kernel
 from mqlab.kernels.kernel import Kernel
 from mqlab.parameters import Scalar
@@ -203,6 +203,8 @@ def _raise_job_error(error: Mapping[str, Any], report: GuestReport) -> None:
             raise UnsupportedError(message, remedy)
         case "usage":
             raise UsageError(message, remedy)
+        case "timeout":
+            raise TimeoutError_(message, remedy)
         case _:
             raise SystemCallError(message, remedy, int(error.get("errno", 0)))
 

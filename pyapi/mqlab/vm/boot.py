@@ -159,8 +159,11 @@ def boot_guest(
         begin_s = time.monotonic()
         with log_path.open("wb") as log:
             try:
+                # A process group of its own: Ctrl-C is for mqlab, which then ends the guest itself.
                 with on_one_cpu():
-                    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                    process = subprocess.Popen(
+                        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0
+                    )
             except OSError as error:
                 raise MqlabError(f"starting {qemu.program} was answered with: {error}") from error
             ended = _wait(process, limit_s, watch, is_cancelled)

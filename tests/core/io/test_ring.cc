@@ -75,6 +75,16 @@ TEST_CASE("wait submits what is filled and ends at its limit") {
   CHECK(waited < milliseconds(5000));
 }
 
+TEST_CASE("the kernel says how many workers it would start, and asking changes nothing") {
+  auto ring = ring_or_skip({});
+  if (!ring) return;
+  const auto limits = ring->worker_limits();
+  if (!limits) return;
+  CHECK(limits->at(0) > 0);
+  CHECK(limits->at(1) > 0);
+  CHECK(ring->worker_limits() == limits);
+}
+
 TEST_CASE("entries of 128 bytes stand side by side and keep their command areas apart") {
   auto ring = ring_or_skip({.entries = 4, .sqe128 = true});
   if (!ring) return;

@@ -94,6 +94,15 @@ def test_a_guest_that_hangs_is_ended_in_time(tmp_path: Path, sent: Sender) -> No
     assert time.monotonic() - begin < 10
 
 
+def test_a_cancelled_boot_leaves_no_process(tmp_path: Path) -> None:
+    program = tmp_path / "qemu"
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path / 'pid'}\nexec sleep 60\n")
+    program.chmod(0o755)
+    with pytest.raises(KeyboardInterrupt):
+        boot_guest(Qemu(program, "0"), Machine(), Path("i"), b"", is_cancelled=(tmp_path / "pid").exists)
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
 def test_a_healthy_log_is_no_trouble() -> None:
     assert find_trouble("[ 0.1] Spectre V2 : Mitigation: Retpolines\n[ 0.2] debug: BUGS=0") is None
 
