@@ -10,12 +10,23 @@ MACHINE: dict[str, Scalar] = {"hz": 1000, "cpus": 4, "queues": 4}
 POINTS = ((8, "tcp"), (32, "tcp"), (64, "tcp"), (64, "loop"))
 
 
+SHORT_BASE = (
+    "the fixed part of a controller's deletion is about 6 ms shorter in the model than the 17 ms that the "
+    "thread's rows leave for it, and 8 parallel removals are little more than that part"
+)
+
+
 def _rows() -> tuple[RowMap, ...]:
     """Two boots of a cell are two rows, and one measurement answers both."""
     tables = ((1, "before", "patch-1"), (2, "patch-1", "series"))
     return tuple(
         RowMap(
-            f"patch-{patch}-{n}-{transport}-boot-{boot}", f"{transport}-{n}", "disconnect_ms", before, after
+            f"patch-{patch}-{n}-{transport}-boot-{boot}",
+            f"{transport}-{n}",
+            "disconnect_ms",
+            before,
+            after,
+            finding=SHORT_BASE if n == 8 else "",
         )
         for patch, before, after in tables
         for n, transport in POINTS

@@ -55,7 +55,8 @@ class RowMap:
     """How one published row is measured: a statistic of a metric, in a case, of two variants.
 
     `after_case` and `after_metric` are given where the two sides differ in more than the variant. A side
-    that is left empty ("") is not measured.
+    that is left empty ("") is not measured. `finding` says what was found out about a row that the sim
+    misses; it is printed only while the row is off.
     """
 
     row: str
@@ -65,6 +66,7 @@ class RowMap:
     after: str
     statistic: str = "p50"
     after_case: str = ""
+    finding: str = ""
 
 
 @dataclass(frozen=True, slots=True)

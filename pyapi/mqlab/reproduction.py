@@ -11,7 +11,7 @@ from mqlab.errors import UsageError
 from mqlab.model import Direction, Experiment, RowMap
 from mqlab.published import Range, Row, Side, Thread
 from mqlab.result import Result
-from mqlab.rules import Measured, Status, judge
+from mqlab.rules import Judgement, Measured, Status, judge
 from mqlab.statistic import over_runs, within_noise
 from mqlab.units import convert
 
@@ -158,10 +158,18 @@ def compare_with_published(
                 row.before, row.after, measured.before, measured.after,
                 judged.published_ratio, judged.measured_ratio, judged.effect_error, judged.before_error,
                 "calibrated" if basis == "predicted" and row.name in fitted else basis,
-                judged.status, judged.reason or _about_one_side(maps.get(row.id)),
+                judged.status,
+                _explained(judged, maps.get(row.id), basis) or _about_one_side(maps.get(row.id)),
             )
         )  # fmt: skip
     return tuple(rows)
+
+
+def _explained(judged: Judgement, row_map: RowMap | None, basis: str) -> str:
+    """The verdict's reason, and what is known of the model's miss."""
+    off = judged.status == "off" and basis == "predicted"
+    finding = row_map.finding if row_map is not None and off else ""
+    return f"{judged.reason}; {finding}" if judged.reason and finding else judged.reason
 
 
 def _about_one_side(row_map: RowMap | None) -> str:
