@@ -54,6 +54,7 @@ class Kblockd {
   /// The work runs on `cpu` in `delay_jiffies`, whenever it was due before.
   void mod_delayed(unsigned cpu, Work& work, std::uint64_t delay_jiffies) {
     P::charge(Cost::kQueueWork);
+    P::smp_mb();  // the work sees all that was stored before it was queued; without it, a quiesce that has ended
     take_back(work);
     work.pending_ = true;
     if (delay_jiffies == 0) {

@@ -25,7 +25,7 @@ struct ScsiConfig {
   unsigned queue_depth = 128;
   unsigned hw_queues = 8;
   BudgetScope budget = BudgetScope::kDevice;
-  ControllerConfig controller;
+  ControllerConfig controller{};
 };
 
 template <class P>
@@ -64,7 +64,7 @@ class ScsiDevice {
   }
 
   Queue& queue() { return queue_; }
-  const ScsiController<P>& controller() const { return controller_; }
+  ScsiController<P>& controller() { return controller_; }
   std::uint64_t completed() const { return completed_; }
   std::uint64_t all_queue_runs() const { return all_queue_runs_; }
 

@@ -1,13 +1,15 @@
 // A SCSI controller with MSI-X: commands in, completions out through vectors, each with an irq thread of its own.
 //
-// The device behind it serves one command at a time at a mean cost (Cost::kScsiDeviceIo), in order. Completions wait in
-// their vector's reply queue. The first one raises the vector's interrupt, on the vector's CPU; the interrupt wakes the
-// irq thread, which takes what is there until nothing is left, without further interrupts, as threaded handlers do.
+// The device behind it serves commands in order, at times like those of many independent drives together: nearly a
+// Poisson stream of a mean interval (Cost::kScsiDeviceIo) while it has work. Completions wait in their vector's reply
+// queue. The first one raises the vector's interrupt, on the vector's CPU; the interrupt wakes the irq thread, which
+// takes what is there until nothing is left, without further interrupts, as threaded handlers do.
 //
 // Thread safety: start() from any task. P needs interrupts and timers in nanoseconds: simulated platforms only.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -21,14 +23,16 @@ namespace mqlab::drivers {
 
 /// To which vector a completion goes.
 enum class VectorChoice {
-  kHwQueue,     ///< that of the request's hardware queue, as a host with a tag set for all its queues
-  kRoundRobin,  ///< the next one, as a host that balances its vectors
+  kHwQueue,   ///< that of the request's hardware queue
+  kBalanced,  ///< 16 commands to one vector, the next 16 to the next, whatever hardware queue they come from: so does
+              ///< megaraid_sas with the vectors that it keeps for busy devices (its balanced mode), of which there are
+              ///< 8
 };
 
 struct ControllerConfig {
   unsigned vectors = 8;
   int irq_thread_priority = 0;
-  VectorChoice vector_choice = VectorChoice::kHwQueue;
+  VectorChoice vector_choice = VectorChoice::kBalanced;
 };
 
 template <class P>
@@ -47,12 +51,12 @@ class ScsiController {
 
   /// Gives a command to the device.
   void start(Request& request) {
-    const std::uint64_t mean_ns = P::cost_ns(Cost::kScsiDeviceIo);
-    // Half to one and a half times the mean: without any spread, the vectors would move in lockstep.
-    const std::uint64_t service_ns = mean_ns / 2 + P::random_below(mean_ns + 1);
-    free_at_ns_ = std::max(free_at_ns_, P::now_ns()) + service_ns;
+    free_at_ns_ = std::max(free_at_ns_, P::now_ns()) + service_ns();
     choose_vector(request).expect(free_at_ns_, request);
   }
+
+  /// What is done until then is reported then, all at once.
+  void withhold_until(std::uint64_t end_ns) { withheld_until_ns_ = end_ns; }
 
   const std::vector<typename P::thread>& irq_threads() const { return irq_threads_; }
 
@@ -72,7 +76,7 @@ class ScsiController {
 
     void expect(std::uint64_t done_ns, Request& request) {
       replies_.push_back({done_ns, &request});
-      if (!masked_ && replies_.size() == 1) interrupt_.arm_at(done_ns);
+      if (!masked_ && replies_.size() == 1) interrupt_.arm_at(reported_ns());
     }
 
    private:
@@ -85,7 +89,8 @@ class ScsiController {
       masked_ = true;
       wake_.wake_one();
     }
-    bool has_reply() const { return !replies_.empty() && replies_.front().done_ns <= P::now_ns(); }
+    std::uint64_t reported_ns() const { return std::max(replies_.front().done_ns, controller_.withheld_until_ns_); }
+    bool has_reply() const { return !replies_.empty() && reported_ns() <= P::now_ns(); }
 
     void serve() {
       for (;;) {
@@ -96,7 +101,7 @@ class ScsiController {
           controller_.complete_(request);
         }
         masked_ = false;
-        if (!replies_.empty()) interrupt_.arm_at(replies_.front().done_ns);
+        if (!replies_.empty()) interrupt_.arm_at(reported_ns());
       }
     }
 
@@ -107,8 +112,20 @@ class ScsiController {
     bool masked_ = false;  // the irq thread is at work
   };
 
+  // Exponential but for rounding: -log2 of a random number, piecewise linear between powers of two, whose mean is 3/2.
+  // Integers only, so that every machine draws the same.
+  static std::uint64_t service_ns() {
+    constexpr unsigned kBits = 20;
+    const std::uint64_t draw = P::random_below(std::uint64_t{1} << kBits) | 1;
+    const auto zeros = static_cast<unsigned>(std::countl_zero(draw)) - (64 - kBits);
+    const std::uint64_t fraction = (draw << (zeros + 1)) & ((std::uint64_t{1} << kBits) - 1);
+    const std::uint64_t minus_log2 = (std::uint64_t{zeros + 2} << kBits) - (std::uint64_t{1} << kBits) - fraction;
+    return (P::cost_ns(Cost::kScsiDeviceIo) * minus_log2 * 2 / 3) >> kBits;
+  }
+
   Vector& choose_vector(const Request& request) {
-    const std::size_t i = config_.vector_choice == VectorChoice::kRoundRobin ? next_++ : request.hw_queue->index;
+    constexpr std::size_t kBatch = 16;
+    const std::size_t i = config_.vector_choice == VectorChoice::kBalanced ? next_++ / kBatch : request.hw_queue->index;
     return *vectors_[i % vectors_.size()];
   }
 
@@ -117,6 +134,7 @@ class ScsiController {
   std::vector<typename P::thread> irq_threads_;
   std::vector<std::unique_ptr<Vector>> vectors_;
   std::uint64_t free_at_ns_ = 0;
+  std::uint64_t withheld_until_ns_ = 0;
   std::size_t next_ = 0;
 };
 

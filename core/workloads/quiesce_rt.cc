@@ -1,21 +1,24 @@
-// quiesce_rt: a SCSI device under load from all CPUs, and what the guard of its queue's quiesce state costs the irq
+// quiesce_rt: a SCSI device under load from several CPUs, and what the guard of its queue's quiesce state costs the irq
 // threads.
 //
-// One device with several hardware queues and as many MSI-X vectors. Jobs, one a CPU, keep a number of reads in flight;
-// the device takes fewer at once than they want, so completions run all hardware queues, and each run that finds
-// nothing to do takes the guard's lock. Irq threads are SCHED_FIFO 50. On the normal kernel interrupts are threaded as
-// well, so that nothing but the lock differs.
+// One device, more reads in flight than its queue depth, hardware queues one a CPU, and a few MSI-X vectors for busy
+// devices whose irq threads (SCHED_FIFO 50) complete commands of all hardware queues. A completion that finds a refused
+// budget runs all hardware queues; each run that finds nothing to do, as in the queues of CPUs without a job, takes the
+// guard's lock. On the normal kernel interrupts are threaded as well, so that nothing but the lock differs.
+//
+// A pile-up of sleeping irq threads, once there, keeps itself going; it begins by itself after some tenths of a second.
+// So that a short run measures that state, the controller withholds its completions once before measuring, in all
+// variants (param stall_us; 0 leaves it to chance).
 //
 // A sampler reads the irq threads' states as ps would: one that sleeps or spins in an rt_mutex shows as D.
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "base/error.h"
-#include "drivers/scsi.h"
-#include "platform/sim/platform.h"
+#include "blk/call_sites.h"
 #include "workloads/builtin.h"
 #include "workloads/quiesce_policies.h"
+#include "workloads/scsi_load.h"
 #include "workloads/sim_spec.h"
 
 namespace mqlab::workloads {
@@ -23,148 +26,130 @@ namespace mqlab::workloads {
 namespace {
 
 using P = sim::Platform;
-using platform::Cost;
-using Request = blk::QueuedRequest<P>;
-using Device = drivers::ScsiDevice<P>;
 
 constexpr int kIrqThreadPriority = sim::fifo_priority(50);
 constexpr int kKblockdPriority = 1;  // above ordinary tasks, as a high-priority workqueue
-constexpr double kWarmUpShare = 0.1;
 
 struct Settings {
-  unsigned cpus, jobs, in_flight;
-  std::uint64_t block_size_bytes, duration_ns, sample_every_ns;
-  unsigned freezes;
+  unsigned cpus, jobs, in_flight, freezes;
+  std::uint64_t block_size_bytes, duration_ns, sample_every_ns, stall_ns;
   blk::FreezeRun freeze_run;
   drivers::ScsiConfig scsi;
   blk::QuiesceConfig quiesce;
 };
 
+drivers::ScsiConfig scsi_config(const Json& params, const Json& policies) {
+  const bool per_interrupt = policies.at("queues") == "per_interrupt";
+  drivers::ScsiConfig scsi;
+  scsi.queue_depth = params.at("queue_depth").get<unsigned>();
+  scsi.hw_queues = params.at(per_interrupt ? "irq_threads" : "hw_queues").get<unsigned>();
+  scsi.budget = per_interrupt ? drivers::BudgetScope::kHwQueue : drivers::BudgetScope::kDevice;
+  scsi.controller.vectors = params.at("irq_threads").get<unsigned>();
+  scsi.controller.irq_thread_priority = kIrqThreadPriority;
+  scsi.controller.vector_choice = per_interrupt || policies.at("vectors") == "hw_queue"
+                                      ? drivers::VectorChoice::kHwQueue
+                                      : drivers::VectorChoice::kBalanced;
+  return scsi;
+}
+
 Settings settings_of(const Json& spec) {
   const Json& params = spec.at("params");
   const Json& policies = spec.at("policies");
   const auto number = [&](const char* name) { return params.at(name).get<unsigned>(); };
-  Settings s{};
-  s.cpus = number("cpus");
-  s.jobs = number("jobs");
-  s.in_flight = number("in_flight");
-  s.block_size_bytes = number("block_size_bytes");
-  s.duration_ns = std::uint64_t{number("duration_ms")} * 1'000'000;
-  s.sample_every_ns = std::uint64_t{number("sample_every_us")} * 1'000;
-  s.freezes = number("freezes");
-  s.freeze_run = policies.at("freeze_run") == "async" ? blk::FreezeRun::kAsync : blk::FreezeRun::kSync;
-  s.scsi.queue_depth = number("queue_depth");
-  s.scsi.hw_queues = number("hw_queues");
-  s.scsi.budget =
-      policies.at("queues") == "per_interrupt" ? drivers::BudgetScope::kHwQueue : drivers::BudgetScope::kDevice;
-  s.scsi.controller.vectors = number("irq_threads");
-  s.scsi.controller.irq_thread_priority = kIrqThreadPriority;
-  s.scsi.controller.vector_choice =
-      policies.at("vectors") == "round_robin" ? drivers::VectorChoice::kRoundRobin : drivers::VectorChoice::kHwQueue;
-  s.quiesce = quiesce_config(policies);
-  return s;
+  return {.cpus = number("cpus"),
+          .jobs = number("jobs"),
+          .in_flight = number("in_flight"),
+          .freezes = number("freezes"),
+          .block_size_bytes = number("block_size_bytes"),
+          .duration_ns = std::uint64_t{number("duration_ms")} * 1'000'000,
+          .sample_every_ns = std::uint64_t{number("sample_every_us")} * 1'000,
+          .stall_ns = std::uint64_t{number("stall_us")} * 1'000,
+          .freeze_run = policies.at("freeze_run") == "async" ? blk::FreezeRun::kAsync : blk::FreezeRun::kSync,
+          .scsi = scsi_config(params, policies),
+          .quiesce = quiesce_config(policies)};
 }
-
-/// A job: reads in flight, each submitted again when it is done.
-class Job {
- public:
-  Job(Device& device, unsigned index, unsigned in_flight) : device_(device), requests_(in_flight) {
-    for (Request& request : requests_) {
-      request.owner = index;
-      free_.push_back(&request);
-    }
-  }
-
-  void run() {
-    while (!stopped_) {
-      idle_.wait([this] { return stopped_ || !free_.empty(); });
-      while (!stopped_ && !free_.empty()) {
-        Request& request = *free_.back();
-        free_.pop_back();
-        P::charge(Cost::kIoSubmit);
-        P::charge(Cost::kTagAllocSingle);
-        P::charge(Cost::kRequestInit);
-        device_.queue().submit(request);
-      }
-    }
-  }
-  void done(Request& request) {
-    free_.push_back(&request);
-    idle_.wake_one();
-  }
-  void stop() {
-    stopped_ = true;
-    idle_.wake_all();
-  }
-
- private:
-  Device& device_;
-  std::vector<Request> requests_;
-  std::vector<Request*> free_;
-  P::wait_queue idle_{"io"};
-  bool stopped_ = false;
-};
 
 class Run {
  public:
-  explicit Run(const Settings& settings)
+  Run(sim::Machine& machine, const Settings& settings)
       : settings_(settings),
+        ticks_(machine),
+        kernel_(settings.freezes > 0 ? std::make_unique<blk::Kernel<P>>() : nullptr),
+        gate_(kernel_.get()),
         kblockd_(kKblockdPriority),
         device_(kblockd_, settings.scsi, settings.quiesce,
-                [this](Request& request) { jobs_[request.owner]->done(request); }) {
-    for (unsigned i = 0; i < settings.jobs; ++i) jobs_.push_back(std::make_unique<Job>(device_, i, settings.in_flight));
+                [this](SimRequest& request) { jobs_[request.owner]->done(request); }) {
+    for (unsigned i = 0; i < settings.jobs; ++i)
+      jobs_.push_back(std::make_unique<Job>(device_, gate_, i, settings.in_flight));
   }
 
   /// The root task.
   void measure() {
     std::vector<P::thread> tasks;
     for (unsigned i = 0; i < settings_.jobs; ++i)
-      tasks.push_back(
-          P::spawn({.name = "job", .cpu = static_cast<int>(i % settings_.cpus)}, [this, i] { jobs_[i]->run(); }));
-    P::sleep_ns(static_cast<std::uint64_t>(static_cast<double>(settings_.duration_ns) * kWarmUpShare));
+      tasks.push_back(P::spawn({.name = "job", .cpu = job_cpu(i)}, [this, i] { jobs_[i]->run(); }));
+    warm_up();
     const std::uint64_t start_ns = P::now_ns();
     const std::uint64_t completed = device_.completed();
-    observe(start_ns + settings_.duration_ns);
+    if (settings_.freezes > 0)
+      freeze_again_and_again();
+    else
+      sample_until(start_ns + settings_.duration_ns);
     window_ns_ = P::now_ns() - start_ns;
     completed_ = device_.completed() - completed;
     for (const auto& job : jobs_) job->stop();
     for (const auto task : tasks) P::join(task);
   }
 
-  Json result() const {
+  Json result() {
     const double mb_s =
         static_cast<double>(completed_ * settings_.block_size_bytes) * 1e3 / static_cast<double>(window_ns_);
-    Json samples = {{"throughput_mb_s", {mb_s}}, {"irq_threads_in_d", in_d_}};
-    if (!freeze_start_us_.empty()) samples["freeze_start_us"] = freeze_start_us_;
+    Json samples = {{"throughput_mb_s", {mb_s}},
+                    {"irq_threads_in_d", in_d_},
+                    {"top_waiter_spins", {device_.queue().quiesce_state().lock_stats().spins}},
+                    {"barrier_call_sites", {blk::kAddingCallSites.size()}}};
+    if (!freeze_start_ms_.empty()) samples["freeze_start_ms"] = freeze_start_ms_;
     return {{"samples", std::move(samples)}, {"counters", counters()}, {"notes", Json::array()}};
   }
 
  private:
-  void observe(std::uint64_t end_ns) {
-    const std::uint64_t freeze_every_ns =
-        settings_.freezes > 0 ? settings_.duration_ns / settings_.freezes : sim::kNever;
-    std::uint64_t next_freeze_ns = settings_.freezes > 0 ? P::now_ns() + freeze_every_ns / 2 : sim::kNever;
-    while (P::now_ns() < end_ns) {
-      P::sleep_ns(settings_.sample_every_ns);
-      in_d_.push_back(count_in_d());
-      if (P::now_ns() < next_freeze_ns) continue;
-      next_freeze_ns += freeze_every_ns;
-      freeze_start();
-    }
-  }
-  unsigned count_in_d() const {
-    const auto& threads = device_.controller().irq_threads();
-    return static_cast<unsigned>(
-        std::ranges::count_if(threads, [](const sim::Task* t) { return t->waits_for_rt_mutex(); }));
-  }
-  void freeze_start() {
-    const std::uint64_t start_ns = P::now_ns();
-    device_.queue().run_at_freeze(settings_.freeze_run);
-    freeze_start_us_.push_back(static_cast<double>(P::now_ns() - start_ns) / 1e3);
+  // Next to the irq threads' CPUs, as long as there are others: where a scheduler would put them.
+  int job_cpu(unsigned job) const {
+    return static_cast<int>((settings_.scsi.controller.vectors + job) % settings_.cpus);
   }
 
-  Json counters() const {
-    auto& queue = const_cast<Device&>(device_).queue();
+  void warm_up() {
+    constexpr std::uint64_t kFillNs = 2'000'000;
+    P::sleep_ns(kFillNs);
+    if (settings_.stall_ns == 0) return;
+    device_.controller().withhold_until(P::now_ns() + settings_.stall_ns);
+    // The pile-up of completions itself is not measured, only what is left of it.
+    P::sleep_ns(settings_.stall_ns + kFillNs);
+  }
+
+  void sample_until(std::uint64_t end_ns) {
+    while (P::now_ns() < end_ns) {
+      P::sleep_ns(settings_.sample_every_ns);
+      const auto& threads = device_.controller().irq_threads();
+      in_d_.push_back(static_cast<unsigned>(
+          std::ranges::count_if(threads, [](const sim::Task* thread) { return thread->waits_for_rt_mutex(); })));
+    }
+  }
+
+  void freeze_again_and_again() {
+    for (unsigned i = 0; i < settings_.freezes; ++i) {
+      sample_until(P::now_ns() + settings_.duration_ns / settings_.freezes);
+      const std::uint64_t start_ns = P::now_ns();
+      gate_.freeze_start();
+      device_.queue().run_at_freeze(settings_.freeze_run);
+      freeze_start_ms_.push_back(static_cast<double>(P::now_ns() - start_ns) / 1e6);
+      gate_.freeze_wait();
+      gate_.unfreeze();
+    }
+  }
+
+  Json counters() {
+    auto& queue = device_.queue();
     const sim::LockStats& lock = queue.quiesce_state().lock_stats();
     const blk::RunCounters& runs = queue.counters();
     return {{"ios", device_.completed()},
@@ -183,21 +168,26 @@ class Run {
   }
 
   Settings settings_;
+  Ticks ticks_;
+  std::unique_ptr<blk::Kernel<P>> kernel_;
+  Gate gate_;
   blk::Kblockd<P> kblockd_;
-  Device device_;
+  SimScsi device_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<unsigned> in_d_;
-  std::vector<double> freeze_start_us_;
+  std::vector<double> freeze_start_ms_;
   std::uint64_t window_ns_ = 0;
   std::uint64_t completed_ = 0;
 };
 
 Json run(const Json& spec) {
   const Settings settings = settings_of(spec);
-  sim::Machine machine(machine_config(spec));
+  sim::MachineConfig config = machine_config(spec);
+  config.idle_exits = true;  // in a pile-up each wake-up goes to a CPU that has nothing else to do
+  sim::Machine machine(config);
   std::unique_ptr<Run> measured;  // outlives the machine's tasks and not the machine
   machine.run([&] {
-    measured = std::make_unique<Run>(settings);
+    measured = std::make_unique<Run>(machine, settings);
     measured->measure();
   });
   Json result = measured->result();
@@ -214,15 +204,16 @@ Workload quiesce_rt_workload() {
           .targets = {"sim"},
           .run = run,
           .defaults = {{"hz", 1000},
-                       {"cpus", 8},
+                       {"cpus", 16},
                        {"irq_threads", 8},
-                       {"hw_queues", 8},
+                       {"hw_queues", 16},
                        {"jobs", 8},
-                       {"in_flight", 32},
-                       {"queue_depth", 128},
+                       {"in_flight", 64},
+                       {"queue_depth", 256},
                        {"block_size_bytes", 4096},
-                       {"duration_ms", 100},
+                       {"duration_ms", 50},
                        {"sample_every_us", 1000},
+                       {"stall_us", 3000},
                        {"freezes", 0}},
           .params = {{.name = "hz", .min = 100, .max = 1000},
                      {.name = "cpus", .min = 1, .max = 64},
@@ -234,13 +225,14 @@ Workload quiesce_rt_workload() {
                      {.name = "block_size_bytes", .min = 512, .max = 1048576},
                      {.name = "duration_ms", .min = 1, .max = 10000},
                      {.name = "sample_every_us", .min = 10, .max = 1000000},
-                     {.name = "freezes", .min = 0, .max = 10000}},
+                     {.name = "stall_us", .min = 0, .max = 1000000},
+                     {.name = "freezes", .min = 0, .max = 1000}},
           .policies = {{.name = "kernel", .choices = {"rt", "normal"}},
                        {.name = "quiesce_guard", .choices = quiesce_guards()},
                        {.name = "top_waiter", .choices = {"spins", "sleeps"}},
                        {.name = "freeze_run", .choices = {"sync", "async"}},
                        {.name = "queues", .choices = {"shared", "per_interrupt"}},
-                       {.name = "vectors", .choices = {"hw_queue", "round_robin"}}}};
+                       {.name = "vectors", .choices = {"balanced", "hw_queue"}}}};
 }
 
 }  // namespace mqlab::workloads

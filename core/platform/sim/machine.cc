@@ -202,6 +202,7 @@ void Machine::run_lane(Lane& lane) {
     } else {
       cpu.active = false;
       cpu.idle_since_ns = lane.clock_ns;
+      cpu.idled = cpu.running == nullptr;
       lane.active.pop_front();
       lane.cpu_since_ns = lane.clock_ns;
     }
@@ -255,6 +256,8 @@ void Machine::dispatch(Cpu& cpu) {
   cpu.running = &task;
   if (task.state_ == Task::State::kReady) task.state_ = Task::State::kRunning;
   lane_->clock_ns += config_.costs[platform::index(Cost::kContextSwitch)];
+  if (std::exchange(cpu.idled, false) && config_.idle_exits)
+    lane_->clock_ns += config_.costs[platform::index(Cost::kIdleExit)];
   task.slice_start_ns_ = lane_->clock_ns;
   lane_->clock_ns += std::exchange(task.owed_ns_, 0);
   ++switches_;

@@ -46,7 +46,8 @@ struct MachineConfig {
   /// An idle CPU keeps its tick until one has found it idle, as with a cpuidle governor that expects short sleeps;
   /// without one (an emulated CPU) the tick stops at once.
   bool idle_keeps_tick = false;
-  double cost_spread = 0;  ///< each charge is drawn evenly from cost * [1 - spread, 1 + spread]
+  bool idle_exits = false;  ///< a task that comes to an idle CPU waits for it to leave its idle state (Cost::kIdleExit)
+  double cost_spread = 0;   ///< each charge is drawn evenly from cost * [1 - spread, 1 + spread]
   platform::CostTable costs{};
 };
 
@@ -292,6 +293,7 @@ struct Cpu {
   unsigned lane = 0;
   bool active = false;
   bool tick_held = false;
+  bool idled = true;  // since a task ran on it
   std::uint64_t switches = 0;
   TimeNs idle_since_ns = 0;
   Task* running = nullptr;

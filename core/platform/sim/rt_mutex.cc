@@ -93,6 +93,10 @@ void RtMutex::unlock() {
   machine.preempt_disable();
   wait_lock_.lock();
   machine.charge(Cost::kRtMutexSlowUnlock);
+  if (machine.shutting_down()) {
+    owner_ = nullptr;  // the machine stopped meanwhile, and with it the order of owners
+    return;
+  }
   Task* const self = owner_;
   disown();
   inherit(machine, self);

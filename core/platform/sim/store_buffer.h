@@ -126,10 +126,10 @@ class BufferedAtomic {
     return modify(order, [value](T old) { return static_cast<T>(old - value); });
   }
   T fetch_or(T value, std::memory_order order = std::memory_order_seq_cst) {
-    return modify(order, [value](T old) { return static_cast<T>(old | value); });
+    return change_bits(order, [value](T old) { return static_cast<T>(old | value); });
   }
   T fetch_and(T value, std::memory_order order = std::memory_order_seq_cst) {
-    return modify(order, [value](T old) { return static_cast<T>(old & value); });
+    return change_bits(order, [value](T old) { return static_cast<T>(old & value); });
   }
   bool compare_exchange_strong(T& expected, T desired, std::memory_order order = std::memory_order_seq_cst,
                                std::memory_order = std::memory_order_seq_cst) {
@@ -157,6 +157,22 @@ class BufferedAtomic {
     else
       buffers.drain_own_until(this);
     return std::exchange(memory_, change(memory_));
+  }
+
+  // On a weak machine a relaxed one is seen late, as a store. It returns what this CPU sees, which may be old.
+  template <class Change>
+  T change_bits(std::memory_order order, Change&& change) {
+    StoreBuffers& buffers = StoreBuffers::current();
+    if (buffers.model() == MemoryModel::kX86 || order == std::memory_order_seq_cst) return modify(order, change);
+    const T seen = load(order);
+    Own& own = latest_[Machine::current().this_cpu()];
+    own.value = change(seen);
+    ++own.buffered;
+    buffers.put(this, [this, &own, change] {
+      memory_ = change(memory_);
+      --own.buffered;
+    });
+    return seen;
   }
 
   T memory_{};
