@@ -51,12 +51,12 @@ class ScsiController {
 
   /// Gives a command to the device.
   void start(Request& request) {
-    free_at_ns_ = std::max(free_at_ns_, P::now_ns()) + service_ns();
+    free_at_ns_ = std::max(free_at_ns_, P::now_ns()) + service_ns() / speed_;
     choose_vector(request).expect(free_at_ns_, request);
   }
 
-  /// What is done until then is reported then, all at once.
-  void withhold_until(std::uint64_t end_ns) { withheld_until_ns_ = end_ns; }
+  /// From now on the device takes a `times`th of its time, as when a cache answers for it.
+  void set_speed(unsigned times) { speed_ = times; }
 
   const std::vector<typename P::thread>& irq_threads() const { return irq_threads_; }
 
@@ -76,7 +76,7 @@ class ScsiController {
 
     void expect(std::uint64_t done_ns, Request& request) {
       replies_.push_back({done_ns, &request});
-      if (!masked_ && replies_.size() == 1) interrupt_.arm_at(reported_ns());
+      if (!masked_ && replies_.size() == 1) interrupt_.arm_at(replies_.front().done_ns);
     }
 
    private:
@@ -89,8 +89,7 @@ class ScsiController {
       masked_ = true;
       wake_.wake_one();
     }
-    std::uint64_t reported_ns() const { return std::max(replies_.front().done_ns, controller_.withheld_until_ns_); }
-    bool has_reply() const { return !replies_.empty() && reported_ns() <= P::now_ns(); }
+    bool has_reply() const { return !replies_.empty() && replies_.front().done_ns <= P::now_ns(); }
 
     void serve() {
       for (;;) {
@@ -101,7 +100,7 @@ class ScsiController {
           controller_.complete_(request);
         }
         masked_ = false;
-        if (!replies_.empty()) interrupt_.arm_at(reported_ns());
+        if (!replies_.empty()) interrupt_.arm_at(replies_.front().done_ns);
       }
     }
 
@@ -134,7 +133,7 @@ class ScsiController {
   std::vector<typename P::thread> irq_threads_;
   std::vector<std::unique_ptr<Vector>> vectors_;
   std::uint64_t free_at_ns_ = 0;
-  std::uint64_t withheld_until_ns_ = 0;
+  unsigned speed_ = 1;
   std::size_t next_ = 0;
 };
 

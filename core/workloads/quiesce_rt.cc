@@ -6,9 +6,10 @@
 // budget runs all hardware queues; each run that finds nothing to do, as in the queues of CPUs without a job, takes the
 // guard's lock. On the normal kernel interrupts are threaded as well, so that nothing but the lock differs.
 //
-// A pile-up of sleeping irq threads, once there, keeps itself going; it begins by itself after some tenths of a second.
-// So that a short run measures that state, the controller withholds its completions once before measuring, in all
-// variants (param stall_us; 0 leaves it to chance).
+// With the sleeping lock there are two states: waits that are rare, and a pile-up in which each irq thread sleeps for
+// the lock again and again. The pile-up begins by itself after some seconds, or with a burst of completions, and then
+// does not end. So that a short run measures the state that a long one is in, the device begins with a burst (param
+// burst_ms, in all variants; 0 leaves the beginning to chance).
 //
 // A sampler reads the irq threads' states as ps would: one that sleeps or spins in an rt_mutex shows as D.
 #include <algorithm>
@@ -32,7 +33,7 @@ constexpr int kKblockdPriority = 1;  // above ordinary tasks, as a high-priority
 
 struct Settings {
   unsigned cpus, jobs, in_flight, freezes;
-  std::uint64_t block_size_bytes, duration_ns, sample_every_ns, stall_ns;
+  std::uint64_t block_size_bytes, duration_ns, sample_every_ns, burst_ns;
   blk::FreezeRun freeze_run;
   drivers::ScsiConfig scsi;
   blk::QuiesceConfig quiesce;
@@ -63,7 +64,7 @@ Settings settings_of(const Json& spec) {
           .block_size_bytes = number("block_size_bytes"),
           .duration_ns = std::uint64_t{number("duration_ms")} * 1'000'000,
           .sample_every_ns = std::uint64_t{number("sample_every_us")} * 1'000,
-          .stall_ns = std::uint64_t{number("stall_us")} * 1'000,
+          .burst_ns = std::uint64_t{number("burst_ms")} * 1'000'000,
           .freeze_run = policies.at("freeze_run") == "async" ? blk::FreezeRun::kAsync : blk::FreezeRun::kSync,
           .scsi = scsi_config(params, policies),
           .quiesce = quiesce_config(policies)};
@@ -119,12 +120,12 @@ class Run {
   }
 
   void warm_up() {
-    constexpr std::uint64_t kFillNs = 2'000'000;
-    P::sleep_ns(kFillNs);
-    if (settings_.stall_ns == 0) return;
-    device_.controller().withhold_until(P::now_ns() + settings_.stall_ns);
-    // The pile-up of completions itself is not measured, only what is left of it.
-    P::sleep_ns(settings_.stall_ns + kFillNs);
+    constexpr std::uint64_t kSettleNs = 2'000'000;
+    constexpr unsigned kBurstSpeed = 8;
+    device_.controller().set_speed(settings_.burst_ns > 0 ? kBurstSpeed : 1);
+    P::sleep_ns(settings_.burst_ns);
+    device_.controller().set_speed(1);
+    P::sleep_ns(kSettleNs);
   }
 
   void sample_until(std::uint64_t end_ns) {
@@ -136,16 +137,19 @@ class Run {
     }
   }
 
+  // From the CPU of a job, whose hardware queue has requests that wait.
   void freeze_again_and_again() {
-    for (unsigned i = 0; i < settings_.freezes; ++i) {
-      sample_until(P::now_ns() + settings_.duration_ns / settings_.freezes);
-      const std::uint64_t start_ns = P::now_ns();
-      gate_.freeze_start();
-      device_.queue().run_at_freeze(settings_.freeze_run);
-      freeze_start_ms_.push_back(static_cast<double>(P::now_ns() - start_ns) / 1e6);
-      gate_.freeze_wait();
-      gate_.unfreeze();
-    }
+    P::join(P::spawn({.name = "freezer", .cpu = job_cpu(0)}, [this] {
+      for (unsigned i = 0; i < settings_.freezes; ++i) {
+        sample_until(P::now_ns() + settings_.duration_ns / settings_.freezes);
+        const std::uint64_t start_ns = P::now_ns();
+        gate_.freeze_start();
+        device_.queue().run_at_freeze(settings_.freeze_run);
+        freeze_start_ms_.push_back(static_cast<double>(P::now_ns() - start_ns) / 1e6);
+        gate_.freeze_wait();
+        gate_.unfreeze();
+      }
+    }));
   }
 
   Json counters() {
@@ -213,7 +217,7 @@ Workload quiesce_rt_workload() {
                        {"block_size_bytes", 4096},
                        {"duration_ms", 50},
                        {"sample_every_us", 1000},
-                       {"stall_us", 3000},
+                       {"burst_ms", 5},
                        {"freezes", 0}},
           .params = {{.name = "hz", .min = 100, .max = 1000},
                      {.name = "cpus", .min = 1, .max = 64},
@@ -225,7 +229,7 @@ Workload quiesce_rt_workload() {
                      {.name = "block_size_bytes", .min = 512, .max = 1048576},
                      {.name = "duration_ms", .min = 1, .max = 10000},
                      {.name = "sample_every_us", .min = 10, .max = 1000000},
-                     {.name = "stall_us", .min = 0, .max = 1000000},
+                     {.name = "burst_ms", .min = 0, .max = 1000},
                      {.name = "freezes", .min = 0, .max = 1000}},
           .policies = {{.name = "kernel", .choices = {"rt", "normal"}},
                        {.name = "quiesce_guard", .choices = quiesce_guards()},
