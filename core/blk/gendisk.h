@@ -39,6 +39,7 @@ class Disk {
     // A single hardware queue gets mq-deadline by default, several get none.
     if (set_ != nullptr && set_->config().queues == 1) elevator_.emplace(set_->make_map());
     usage_.switch_to_percpu();
+    if (set_ != nullptr) set_->add_user(usage_);
   }
 
   void del(ElvFlagLock flag_lock) {
@@ -90,6 +91,7 @@ class Disk {
     usage_.freeze_wait();
     if (set_ == nullptr) return;
     for (unsigned i = 0; i < set_->config().queues; ++i) set_->free_flush_queue();
+    set_->remove_user(usage_);
   }
 
   void remove_from_sysfs(Cost cost) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "blk/freeze.h"
 #include "blk/kernel.h"
 #include "blk/tag_iter.h"
 #include "blk/tags.h"
@@ -129,6 +130,27 @@ class TagSet {
   /// What the set takes for protecting its readers, the per-CPU part included.
   std::size_t protection_bytes() const { return tags_srcu_ ? reclaim::Srcu<P>::bytes() : 0; }
 
+  /// The number of hardware queues changes: every disk of the set is frozen while maps come or go.
+  void update_nr_hw_queues(unsigned queues) {
+    update_nr_hwq_lock.down_write();
+    const std::vector<QueueUsage<P>*> frozen = users_;
+    for (QueueUsage<P>* usage : frozen) usage->freeze();
+    while (maps_.size() < queues) maps_.push_back(Map::make("request map", config_.depth));
+    while (maps_.size() > queues) {
+      const Map last = maps_.back();
+      maps_.pop_back();
+      free_map(last);
+      free_flush_queue();
+    }
+    config_.queues = queues;
+    for (QueueUsage<P>* usage : frozen) usage->unfreeze();
+    update_nr_hwq_lock.up_write();
+  }
+
+  /// A disk begins or ends using the set. Under update_nr_hwq_lock for read, or before the disk is added.
+  void add_user(QueueUsage<P>& usage) { users_.push_back(&usage); }
+  void remove_user(QueueUsage<P>& usage) { std::erase(users_, &usage); }
+
   /// How long free() waited for readers' protection to drain.
   std::uint64_t free_wait_ns() const { return free_wait_ns_; }
 
@@ -150,6 +172,7 @@ class TagSet {
   Kernel<P>& kernel_;
   TagSetConfig config_;
   std::vector<Map> maps_;
+  std::vector<QueueUsage<P>*> users_;
   std::vector<std::unique_ptr<Tags<P>>> buried_;  // freed too early, kept so that the report is the only harm
   std::uint64_t free_wait_ns_ = 0;
   std::unique_ptr<reclaim::Srcu<P>> tags_srcu_;

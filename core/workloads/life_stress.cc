@@ -1,6 +1,6 @@
-// Random creation and destruction of devices, elevator switches, depth changes and iterators, all at once, with object
-// lifetimes tracked. What the checks find is counted, not thrown: a report names the fault and the seed that replays
-// it.
+// Random creation and destruction of devices, elevator switches, changes of depth and of queues, and iterators, all at
+// once, with object lifetimes tracked. What the checks find is counted, not thrown: a report names the fault and the
+// seed that replays it.
 #include <memory>
 #include <vector>
 
@@ -55,7 +55,7 @@ class Stress {
 
   void act() {
     machine_.sleep_ns(P::random_below(300'000));
-    switch (P::random_below(5)) {
+    switch (P::random_below(6)) {
       case 0:
         iterate();
         break;
@@ -73,9 +73,7 @@ class Stress {
     }
   }
 
-  void mark_busy() {
-    any()->set.occupy(0);
-  }
+  void mark_busy() { any()->set.occupy(0); }
 
   void iterate() {
     any()->set.busy_iter([&](unsigned, unsigned) { machine_.sleep_ns(P::random_below(200'000)); });

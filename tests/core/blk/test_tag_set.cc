@@ -199,3 +199,23 @@ TEST_CASE("a depth change replaces the maps under readers without a report") {
     world.set->free();
   });
 }
+
+TEST_CASE("a change of nr_hw_queues freezes the set's disks, and waits for a deletion that is under way") {
+  on_machine([](Machine& machine, World& world) {
+    make_set(world, TagsSrcu::kPerSet, 2, true);
+    world.disk = std::make_unique<Disk<Platform>>(world.kernel, world.set.get());
+    world.disk->add();
+    CHECK(elapsed(machine, [&] { world.set->update_nr_hw_queues(4); }) >= 5 * kMs);  // the freeze's grace period
+    CHECK(world.set->config().queues == 4);
+    CHECK(world.disk->usage().try_enter());
+    world.disk->usage().leave();
+
+    Task* deleter = machine.spawn({.name = "deleter"}, [&] { world.disk->del(ElvFlagLock::kRead); });
+    machine.sleep_ns(kMs);
+    const TimeNs waited = elapsed(machine, [&] { world.set->update_nr_hw_queues(1); });
+    CHECK(waited >= 4 * kMs);  // until the deletion lets the lock go; no disk is left to freeze
+    machine.join(deleter);
+    CHECK_FALSE(world.disk->usage().try_enter());
+    world.set->free();
+  });
+}
