@@ -172,6 +172,11 @@ def _guest_workload(spec: RunSpec) -> _GuestWorkload:
     return workload
 
 
+def _is_known(kernel: Kernel) -> bool:
+    """Whether _UNPATCHED describes it: the threads are about 7.3."""
+    return kernel.release == "7.3" or kernel.release.startswith("7.3.")
+
+
 def _check_policies(spec: RunSpec, kernel: Kernel) -> None:
     for name, value in spec.policies.items():
         has = _UNPATCHED.get(name)
@@ -221,6 +226,8 @@ def _samples(
         notes.append(
             f"the guest was not quiet: {1 - quiet['idle_share']:.0%} of its CPUs' time was used before"
         )
+    if spec.policies and not _is_known(kernel):
+        notes.append(f"the variants are those of 7.3; {kernel.release} was measured as it is")
     hz = kernel.hz()
     if hz is not None and spec.params.get("hz", hz) != hz:
         notes.append(f"{kernel.release} is built for HZ {hz}; the case asks for {spec.params['hz']}")
