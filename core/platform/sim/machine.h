@@ -126,6 +126,7 @@ class Timer {
   unsigned cpu_ = 0;
   bool armed_ = false;
   bool by_jiffies_ = false;
+  std::shared_ptr<bool> firing_;  // true while an expiry waits to be handled
 };
 
 struct TaskOptions {

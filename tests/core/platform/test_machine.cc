@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -247,4 +248,19 @@ TEST_CASE("the same seed gives the same schedule, another seed another") {
   };
   CHECK(trace(3) == trace(3));
   CHECK(trace(3) != trace(4));
+}
+
+TEST_CASE("a timer that has expired but is not handled yet can still be cancelled, or go away") {
+  Machine machine(config(1));
+  int fired = 0;
+  machine.run([&] {
+    auto timer = std::make_unique<Timer>(machine, [&] { ++fired; });
+    timer->arm_at(machine.now_ns() + 100);
+    machine.interrupt(0, [&] {
+      machine.advance(1000);  // the timer's time passes while this interrupt keeps the CPU
+      timer.reset();
+    });
+    machine.sleep_ns(5000);
+  });
+  CHECK(fired == 0);
 }
