@@ -3,8 +3,8 @@
 // Each schedule is a machine of its own, with a seed of its own: some CPUs add a request each, by one of the engine's
 // ways, and run its hardware queue, while another CPU ends a quiesce. When all is quiet, a
 // request that waits although the queue is not quiesced is a lost queue run. Sample `violations` is the
-// number of schedules that end so; a note gives the first one's seed, and `"only": that seed` runs nothing else, which
-// replays it.
+// number of schedules that end so; a note gives the first one's seed, and param `only` with that seed runs nothing
+// else, which replays it.
 #include <array>
 #include <memory>
 #include <optional>
@@ -85,7 +85,7 @@ class Schedule {
     pause();
     request.cpu = P::this_cpu();
     request.hw_queue = &queue_.hw_queue(request.cpu % kHwQueues);
-    const bool bypass = scene_.add == "bypass" || (scene_.add == "any" && P::random_below(2) == 0);
+    const bool bypass = scene_.add == "dispatch_list" || (scene_.add == "any" && P::random_below(2) == 0);
     if (bypass)
       queue_.bypass_insert(request);
     else
@@ -120,13 +120,13 @@ Scene scene_of(const Json& spec) {
   constexpr std::array kUnpaired{std::pair{"none", blk::AddSite::kCount},
                                  std::pair{"software_queue", blk::AddSite::kInsertToSoftwareQueue},
                                  std::pair{"dispatch_list", blk::AddSite::kBypassInsert}};
-  const Json& policies = spec.at("policies");
-  Scene scene{.quiesce = quiesce_config(policies),
-              .memory = policies.at("memory") == "x86" ? sim::MemoryModel::kX86 : sim::MemoryModel::kWeak,
-              .add = policies.at("add").get<std::string>(),
-              .submitters = spec.at("params").at("submitters").get<unsigned>()};
+  const Json& params = spec.at("params");
+  Scene scene{.quiesce = quiesce_config(spec.at("policies")),
+              .memory = params.at("memory") == "x86" ? sim::MemoryModel::kX86 : sim::MemoryModel::kWeak,
+              .add = params.at("add").get<std::string>(),
+              .submitters = params.at("submitters").get<unsigned>()};
   for (const auto& [name, site] : kUnpaired)
-    if (policies.at("unpaired") == name) scene.quiesce.unpaired = site;
+    if (params.at("unpaired") == name) scene.quiesce.unpaired = site;
   return scene;
 }
 
@@ -158,15 +158,20 @@ Workload quiesce_race_workload() {
           .help = "Random schedules of an addition against an unquiesce, with store buffers; counts lost queue runs.",
           .targets = {"sim"},
           .run = run,
-          .defaults = {{"schedules", 2000}, {"submitters", 2}, {"only", 0}},
+          .defaults = {{"schedules", 2000},
+                       {"submitters", 2},
+                       {"only", 0},
+                       {"memory", "x86"},
+                       {"add", "any"},
+                       {"unpaired", "none"}},
           .params = {{.name = "schedules", .min = 1, .max = 1e7},
                      {.name = "submitters", .min = 1, .max = 16},
-                     {.name = "only", .min = 0, .max = 1e18}},
+                     {.name = "only", .min = 0, .max = 1e18},
+                     {.name = "memory", .choices = {"x86", "weak"}},
+                     {.name = "add", .choices = {"any", "software_queue", "dispatch_list"}},
+                     {.name = "unpaired", .choices = {"none", "software_queue", "dispatch_list"}}},
           .policies = {{.name = "kernel", .choices = {"normal", "rt"}},
-                       {.name = "quiesce_guard", .choices = quiesce_guards()},
-                       {.name = "memory", .choices = {"x86", "weak"}},
-                       {.name = "add", .choices = {"any", "software_queue", "bypass"}},
-                       {.name = "unpaired", .choices = {"none", "software_queue", "dispatch_list"}}}};
+                       {.name = "quiesce_guard", .choices = quiesce_guards()}}};
 }
 
 }  // namespace mqlab::workloads

@@ -16,7 +16,6 @@
 #include <memory>
 #include <vector>
 
-#include "blk/call_sites.h"
 #include "workloads/builtin.h"
 #include "workloads/quiesce_policies.h"
 #include "workloads/scsi_load.h"
@@ -92,12 +91,15 @@ class Run {
     warm_up();
     const std::uint64_t start_ns = P::now_ns();
     const std::uint64_t completed = device_.completed();
+    const sim::LockStats lock = device_.queue().quiesce_state().lock_stats();
     if (settings_.freezes > 0)
       freeze_again_and_again();
     else
       sample_until(start_ns + settings_.duration_ns);
     window_ns_ = P::now_ns() - start_ns;
     completed_ = device_.completed() - completed;
+    spins_ = device_.queue().quiesce_state().lock_stats().spins - lock.spins;
+    spun_ns_ = device_.queue().quiesce_state().lock_stats().spun_ns - lock.spun_ns;
     for (const auto& job : jobs_) job->stop();
     for (const auto task : tasks) P::join(task);
   }
@@ -105,10 +107,11 @@ class Run {
   Json result() {
     const double mb_s =
         static_cast<double>(completed_ * settings_.block_size_bytes) * 1e3 / static_cast<double>(window_ns_);
+    const double irq_threads_ns = static_cast<double>(window_ns_) * settings_.scsi.controller.vectors;
     Json samples = {{"throughput_mb_s", {mb_s}},
                     {"irq_threads_in_d", in_d_},
-                    {"top_waiter_spins", {device_.queue().quiesce_state().lock_stats().spins}},
-                    {"barrier_call_sites", {blk::kAddingCallSites.size()}}};
+                    {"top_waiter_spins", {spins_}},
+                    {"spinning_percent", {100 * static_cast<double>(spun_ns_) / irq_threads_ns}}};
     if (!freeze_start_ms_.empty()) samples["freeze_start_ms"] = freeze_start_ms_;
     return {{"samples", std::move(samples)}, {"counters", counters()}, {"notes", Json::array()}};
   }
@@ -182,6 +185,8 @@ class Run {
   std::vector<double> freeze_start_ms_;
   std::uint64_t window_ns_ = 0;
   std::uint64_t completed_ = 0;
+  std::uint64_t spins_ = 0;
+  std::uint64_t spun_ns_ = 0;
 };
 
 Json run(const Json& spec) {
