@@ -26,7 +26,7 @@ LOAD: dict[str, Scalar] = {
     "in_flight": 64,
     "queue_depth": 256,
     "block_size_bytes": 4096,
-    "duration_ms": 40,
+    "ios": 6000,
     "burst_ms": 5,
 }
 HW_QUEUES = (8, 12, 16, 24, 32)
@@ -52,7 +52,7 @@ def _with_hw_queues(count: int) -> Case:
     return Case(
         f"hw-queues-{count}",
         "quiesce_rt",
-        {**LOAD, "hw_queues": count, "cpus": max(16, count), "duration_ms": 20},
+        {**LOAD, "hw_queues": count, "cpus": max(16, count), "ios": 3000},
         f"{count} hardware queues, 8 of them with a job",
         ("before", "patch"),
     )
@@ -154,7 +154,7 @@ def quiesce_rt() -> Experiment:
             Parameter("in_flight", "reads that a job keeps in flight", "", 1, 4096),
             Parameter("queue_depth", "commands that the device takes at once", "", 1, 10_240),
             Parameter("block_size_bytes", "size of a read", "bytes", 512, 1_048_576),
-            Parameter("duration_ms", "virtual time measured", "ms", 1, 10_000),
+            Parameter("ios", "reads measured", "", 1, 100_000_000),
             Parameter("burst_ms", "burst of completions that starts a pile-up; 0: none", "ms", 0, 1000),
             Parameter("freezes", "freezes while measuring", "", 0, 1000),
             Parameter("memory", "order in which stores are seen", choices=("x86", "weak")),

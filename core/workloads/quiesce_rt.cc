@@ -13,6 +13,7 @@
 //
 // A sampler reads the irq threads' states as ps would: one that sleeps or spins in an rt_mutex shows as D.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -28,11 +29,12 @@ namespace {
 using P = sim::Platform;
 
 constexpr int kIrqThreadPriority = sim::fifo_priority(50);
+constexpr std::uint64_t kBetweenFreezesNs = 5'000'000;
 constexpr int kKblockdPriority = 1;  // above ordinary tasks, as a high-priority workqueue
 
 struct Settings {
   unsigned cpus, jobs, in_flight, freezes;
-  std::uint64_t block_size_bytes, duration_ns, sample_every_ns, burst_ns;
+  std::uint64_t ios, block_size_bytes, longest_ns, sample_every_ns, burst_ns;
   blk::FreezeRun freeze_run;
   drivers::ScsiConfig scsi;
   blk::QuiesceConfig quiesce;
@@ -60,8 +62,9 @@ Settings settings_of(const Json& spec) {
           .jobs = number("jobs"),
           .in_flight = number("in_flight"),
           .freezes = number("freezes"),
+          .ios = number("ios"),
           .block_size_bytes = number("block_size_bytes"),
-          .duration_ns = std::uint64_t{number("duration_ms")} * 1'000'000,
+          .longest_ns = std::uint64_t{number("longest_ms")} * 1'000'000,
           .sample_every_ns = std::uint64_t{number("sample_every_us")} * 1'000,
           .burst_ns = std::uint64_t{number("burst_ms")} * 1'000'000,
           .freeze_run = policies.at("freeze_run") == "async" ? blk::FreezeRun::kAsync : blk::FreezeRun::kSync,
@@ -95,7 +98,9 @@ class Run {
     if (settings_.freezes > 0)
       freeze_again_and_again();
     else
-      sample_until(start_ns + settings_.duration_ns);
+      sample([&] {
+        return device_.completed() - completed < settings_.ios && P::now_ns() - start_ns < settings_.longest_ns;
+      });
     window_ns_ = P::now_ns() - start_ns;
     completed_ = device_.completed() - completed;
     spins_ = device_.queue().quiesce_state().lock_stats().spins - lock.spins;
@@ -131,8 +136,8 @@ class Run {
     P::sleep_ns(kSettleNs);
   }
 
-  void sample_until(std::uint64_t end_ns) {
-    while (P::now_ns() < end_ns) {
+  void sample(const std::function<bool()>& more) {
+    while (more()) {
       P::sleep_ns(settings_.sample_every_ns);
       const auto& threads = device_.controller().irq_threads();
       in_d_.push_back(static_cast<unsigned>(
@@ -144,7 +149,8 @@ class Run {
   void freeze_again_and_again() {
     P::join(P::spawn({.name = "freezer", .cpu = job_cpu(0)}, [this] {
       for (unsigned i = 0; i < settings_.freezes; ++i) {
-        sample_until(P::now_ns() + settings_.duration_ns / settings_.freezes);
+        const std::uint64_t next_ns = P::now_ns() + kBetweenFreezesNs;
+        sample([next_ns] { return P::now_ns() < next_ns; });
         const std::uint64_t start_ns = P::now_ns();
         gate_.freeze_start();
         device_.queue().run_at_freeze(settings_.freeze_run);
@@ -220,7 +226,8 @@ Workload quiesce_rt_workload() {
                        {"in_flight", 64},
                        {"queue_depth", 256},
                        {"block_size_bytes", 4096},
-                       {"duration_ms", 50},
+                       {"ios", 6000},
+                       {"longest_ms", 1000},
                        {"sample_every_us", 1000},
                        {"burst_ms", 5},
                        {"freezes", 0}},
@@ -232,7 +239,8 @@ Workload quiesce_rt_workload() {
                      {.name = "in_flight", .min = 1, .max = 4096},
                      {.name = "queue_depth", .min = 1, .max = 10240},
                      {.name = "block_size_bytes", .min = 512, .max = 1048576},
-                     {.name = "duration_ms", .min = 1, .max = 10000},
+                     {.name = "ios", .min = 1, .max = 1e8},
+                     {.name = "longest_ms", .min = 1, .max = 1000000},
                      {.name = "sample_every_us", .min = 10, .max = 1000000},
                      {.name = "burst_ms", .min = 0, .max = 1000},
                      {.name = "freezes", .min = 0, .max = 1000}},

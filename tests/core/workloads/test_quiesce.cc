@@ -40,7 +40,7 @@ Json costs() {
 }
 
 Json load(const Json& policies, const Json& params = Json::object(), unsigned seed = 1) {
-  Json all = {{"duration_ms", 20}};
+  Json all = {{"ios", 3000}};
   all.update(params);
   return run_workload("quiesce_rt", {{"target", "sim"},
                                      {"seed", seed},
@@ -99,7 +99,7 @@ TEST_CASE("without refused budgets no completion runs a queue, and no lock is ta
 }
 
 TEST_CASE("a pile-up outlives the burst that began it, and without a burst a short run does not see one") {
-  const Json longer = load({{"quiesce_guard", "spinlock"}}, {{"duration_ms", 200}});
+  const Json longer = load({{"quiesce_guard", "spinlock"}}, {{"ios", 8000}});
   const Json& samples = longer.at("samples").at("irq_threads_in_d");
   CHECK(std::ranges::all_of(samples, [](const Json& sample) { return sample > 2; }));
   CHECK(mean_in_d(load({{"quiesce_guard", "spinlock"}}, {{"burst_ms", 0}})) < 1);
