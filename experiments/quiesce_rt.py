@@ -1,12 +1,12 @@
 """quiesce-rt: which lock guards the quiesce state, and what that does to irq threads on PREEMPT_RT.
 
 The thread gives neither CPUs nor disks, block size, depth or jobs. What is assumed here, and why:
-- 8 vectors complete commands of all hardware queues, 16 commands to each in turn. So does megaraid_sas with the
-  8 vectors that it keeps for busy devices on controllers with interrupt coalescing (its balanced mode).
+- 8 vectors complete commands of all hardware queues, 16 commands to each in turn. So does megaraid_sas with
+  the 8 vectors that it keeps for busy devices on controllers with interrupt coalescing (its balanced mode).
 - The host then has a hardware queue for each CPU; 16 CPUs, and 8 jobs on those that the irq threads leave
-  alone. The 8 queues without a job have nothing to do whenever they are run, and each such run takes the lock.
-- Queue depth 256, the driver's own for a SAS disk and for a logical one; 8 x 64 reads in flight, twice as many,
-  so that budgets are refused and completions run all queues. No I/O scheduler.
+  alone. The 8 queues without a job have nothing to do when they are run, and each such run takes the lock.
+- Queue depth 256, the driver's own for a SAS disk and for a logical one; 8 x 64 reads in flight, twice as
+  many, so that budgets are refused and completions run all queues. No I/O scheduler.
 - Reads of 4 KiB. With large blocks, 153 MB/s would be so few commands that no lock could be their limit.
 Of these the number of hardware queues without work moves the result most: it is drawn as a curve.
 """
@@ -35,8 +35,8 @@ CURVE_CASES = tuple("8-vectors" if n == LOAD["hw_queues"] else f"hw-queues-{n}" 
 RACERS = ("before", "patch", "atomic-depth", "barriers", "no-guard", "atomic-depth-alone")
 
 TOP_WAITER = (
-    "in a pile-up a waiter comes to the top when the one before it takes the lock, and by then it sleeps; the "
-    "threads in D sleep, and next to none of them spins"
+    "in a pile-up a waiter comes to the top when the one before it takes the lock, and by then it sleeps; "
+    "the threads in D sleep, and next to none of them spins"
 )
 ASYNC_FREEZE = (
     "a freeze looks at every hardware queue, and takes the lock where one has nothing to do, whichever way; "
@@ -102,8 +102,14 @@ def quiesce_rt() -> Experiment:
                 LOAD,
                 "8 MSI-X vectors whose irq threads run the queues of one device",
                 (
-                    "before", "patch", "raw-spinlock", "atomic-depth", "barriers", "normal",
-                    "queue-per-interrupt", "top-waiter-sleeps",
+                    "before",
+                    "patch",
+                    "raw-spinlock",
+                    "atomic-depth",
+                    "barriers",
+                    "normal",
+                    "queue-per-interrupt",
+                    "top-waiter-sleeps",
                 ),
             ),
             Case(
@@ -177,7 +183,11 @@ def quiesce_rt() -> Experiment:
             RowMap("top-waiter-spins", "8-vectors", "top_waiter_spins", "before", "", finding=TOP_WAITER),
             RowMap("async-freeze-throughput", "8-vectors", "throughput_mb_s", "raw-spinlock", "patch"),
             RowMap(
-                "async-freeze-start", "freeze", "freeze_start_ms", "raw-spinlock", "patch",
+                "async-freeze-start",
+                "freeze",
+                "freeze_start_ms",
+                "raw-spinlock",
+                "patch",
                 finding=ASYNC_FREEZE,
             ),
             RowMap("no-queue-run-lost", "unquiesce-race", "violations", "no-guard", "patch"),
