@@ -24,8 +24,8 @@ void RtMutex::lock() {
 
 void RtMutex::lock_slow(Machine& machine, Task* self) {
   if (owner_ == self) {
-    throw Error(ErrorKind::kViolation, self->name() + " locks an rt_mutex that it holds (seed " +
-                                           std::to_string(machine.seed()) + ")");
+    throw Error(ErrorKind::kViolation,
+                self->name() + " locks an rt_mutex that it holds (seed " + std::to_string(machine.seed()) + ")");
   }
   const TimeNs start_ns = machine.now_ns();
   ++stats_.contended;
@@ -159,8 +159,7 @@ void RtMutex::disown() {
 }
 
 void RtMutex::reorder(const Task* task) {
-  const auto found =
-      std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) { return w->task == task; });
+  const auto found = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) { return w->task == task; });
   if (found == waiters_.end()) return;
   Waiter* const waiter = *found;
   waiter->priority = waiter_priority(*task);
@@ -172,8 +171,7 @@ void RtMutex::reorder(const Task* task) {
 void RtMutex::inherit(Machine& machine, Task* owner) {
   while (owner != nullptr) {
     int lent = Task::kInheritsNothing;
-    for (const RtMutex* lock : owner->contended_)
-      lent = std::max(lent, lock->waiters_.front()->task->priority());
+    for (const RtMutex* lock : owner->contended_) lent = std::max(lent, lock->waiters_.front()->task->priority());
     const int before = owner->priority();
     machine.inherit_priority(owner, lent);
     if (owner->priority() == before || owner->blocked_on_ == nullptr) return;

@@ -179,9 +179,17 @@ class BufferedAtomic {
   std::vector<Own> latest_ = std::vector<Own>(Machine::current().nr_cpus(), Own{T{}, 0});
 };
 
-/// A spinlock whose release others see when the store leaves the buffer.
-class BufferedSpinlock {
+/// How a lock is released on x86; on a weak machine either is a store.
+enum class Release { kStore, kReadModifyWrite };
+
+/// A lock as far as order goes, for which it makes no difference whether waiters spin or sleep: they spin. Others see
+/// the release when it leaves the buffer.
+template <Release kRelease>
+class BufferedLock {
  public:
+  BufferedLock() = default;
+  explicit BufferedLock(bool /*top_waiter_spins*/) {}
+
   void lock() {
     Machine& machine = Machine::current();
     machine.preempt_disable();
@@ -193,29 +201,21 @@ class BufferedSpinlock {
     ++stats_.acquired;
   }
   void unlock() {
-    word_.store(0, std::memory_order_release);
-    Machine::current().preempt_enable();
-  }
-  const LockStats& stats() const { return stats_; }
-
- protected:
-  BufferedAtomic<std::uint32_t> word_{0};
-  LockStats stats_;
-};
-
-/// An rt_mutex as far as order goes: on x86 its release is a read-modify-write. Whether waiters sleep makes no
-/// difference.
-class BufferedRtMutex : public BufferedSpinlock {
- public:
-  explicit BufferedRtMutex(bool /*top_waiter_spins*/ = true) {}
-  void unlock() {
-    if (StoreBuffers::current().model() == MemoryModel::kX86)
+    if (kRelease == Release::kReadModifyWrite && StoreBuffers::current().model() == MemoryModel::kX86)
       word_.exchange(0, std::memory_order_release);
     else
       word_.store(0, std::memory_order_release);
     Machine::current().preempt_enable();
   }
+  const LockStats& stats() const { return stats_; }
+
+ private:
+  BufferedAtomic<std::uint32_t> word_{0};
+  LockStats stats_;
 };
+
+using BufferedSpinlock = BufferedLock<Release::kStore>;
+using BufferedRtMutex = BufferedLock<Release::kReadModifyWrite>;
 
 /// sim::Platform with store buffers.
 struct StoreBufferPlatform : Platform {
