@@ -3,6 +3,7 @@
 # everything. Run through `make check`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+export PATH="$PWD/.venv/bin:$PATH"
 jobs=${JOBS:-2}
 failed=()
 
