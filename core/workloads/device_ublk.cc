@@ -186,7 +186,7 @@ class Lifecycle {
     }
   }
 
-  Json column(std::uint64_t Device::*member) const {
+  Json column(std::uint64_t Device::* member) const {
     Json values = Json::array();
     for (const Device& device : devices_) values.push_back(device.*member);
     return values;

@@ -65,7 +65,7 @@ TEST_CASE("DEL_DEV waits four jiffies at any HZ, and none with one SRCU instance
 }
 
 TEST_CASE("the stress reports what the removed protection lets through, and nothing with any real one") {
-  const auto reports = [](Json policies) {
+  const auto reports = [](const Json& policies) {
     unsigned found = 0;
     for (std::uint64_t seed = 1; seed <= 12; ++seed)
       found += workloads::run_workload("life_stress", spec({{"steps", 60}}, policies, seed, "published"))
