@@ -18,6 +18,7 @@ reproduce:
 
 # The C++ tests, then the Python ones; CTEST_ARGS and PYTEST_ARGS are passed on.
 test: setup
+	$(CMAKE) -DMQLAB_TESTS=ON -B build/editable >/dev/null
 	$(CMAKE) --build build/editable --parallel $(JOBS)
 	ctest --test-dir build/editable --output-on-failure --parallel $(JOBS) $(CTEST_ARGS)
 	python -m pytest $(PYTEST_ARGS)
