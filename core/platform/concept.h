@@ -51,6 +51,7 @@ concept Platform = requires(P, SpawnOptions options, std::function<void()> body,
   typename P::timer;
   typename P::thread;
   typename P::template tracked<int>;
+  { P::kMachineEndsTasks } -> std::convertible_to<bool>;
   { P::spawn(options, body) } -> std::same_as<typename P::thread>;
   { P::this_cpu() } -> std::convertible_to<unsigned>;
   { P::nr_cpus() } -> std::convertible_to<unsigned>;

@@ -19,6 +19,12 @@ template <class P>
 class WorkQueue {
  public:
   explicit WorkQueue(std::string name, int priority = 0) : name_(std::move(name)), priority_(priority) {}
+  /// Nothing may be queued any more. Real workers finish what is queued; simulated ones ended with their machine.
+  ~WorkQueue() {
+    if constexpr (!P::kMachineEndsTasks) stop();
+  }
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
 
   void queue(std::function<void()> work) {
     Worker* worker = nullptr;
@@ -38,13 +44,26 @@ class WorkQueue {
  private:
   struct Worker {
     typename P::completion kick{"work"};
+    typename P::thread thread;
   };
+
+  void stop() {
+    std::vector<Worker*> workers;
+    {
+      const Guard<typename P::spinlock> guard(lock_);
+      stopping_ = true;
+      for (const auto& worker : workers_) workers.push_back(worker.get());
+    }
+    for (Worker* worker : workers) worker->kick.complete();
+    for (Worker* worker : workers) P::join(worker->thread);
+  }
 
   Worker* add_worker() {
     workers_.push_back(std::make_unique<Worker>());
     Worker* const worker = workers_.back().get();
-    P::spawn({.name = name_ + "/" + std::to_string(workers_.size()), .priority = priority_, .daemon = true},
-             [this, worker] { serve(*worker); });
+    worker->thread = P::spawn(
+        {.name = name_ + "/" + std::to_string(workers_.size()), .priority = priority_, .daemon = P::kMachineEndsTasks},
+        [this, worker] { serve(*worker); });
     return worker;
   }
 
@@ -56,6 +75,7 @@ class WorkQueue {
         {
           const Guard<typename P::spinlock> guard(lock_);
           if (pending_.empty()) {
+            if (stopping_) return;
             idle_.push_back(&worker);
             break;
           }
@@ -70,12 +90,16 @@ class WorkQueue {
   std::string name_;
   int priority_;
   typename P::spinlock lock_;
+  bool stopping_ = false;
   std::deque<std::function<void()>> pending_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Worker*> idle_;
 };
 
 /// A work item that is queued at most once at a time, now or some jiffies from now.
+///
+/// Thread safety: all functions from any task; flush() and cancel_sync() not from the work itself. Invariant:
+/// `pending_` is set from queue() until the work begins, so one that is queued while it runs runs once more.
 template <class P>
 class DelayedWork {
  public:
@@ -84,8 +108,7 @@ class DelayedWork {
 
   /// Returns false when it was pending already; then nothing changes.
   bool queue(std::uint64_t delay_jiffies) {
-    if (pending_) return false;
-    pending_ = true;
+    if (pending_.exchange(1) != 0) return false;
     if (delay_jiffies == 0)
       submit();
     else
@@ -94,32 +117,31 @@ class DelayedWork {
   }
   /// Runs it no later than in `delay_jiffies`.
   void reduce(std::uint64_t delay_jiffies) {
-    if (delay_jiffies > 0) {
-      if (!pending_) queue(delay_jiffies);
+    if (delay_jiffies == 0 && timer_.cancel()) {
+      submit();
       return;
     }
-    if (pending_ && timer_.cancel()) pending_ = false;
-    queue(0);
+    queue(delay_jiffies);
   }
-  bool pending() const { return pending_; }
-  /// Waits until it neither runs nor is about to.
+  bool pending() const { return pending_.load() != 0; }
+  /// Waits until it neither runs nor is about to; a timer that has not fired is not waited for.
   void flush() {
-    if (pending_ && timer_.cancel()) submit();
-    idle_.wait([this] { return !pending_ && running_ == 0; });
+    if (timer_.cancel()) submit();
+    idle_.wait([this] { return pending_.load() == 0 && running_.load() == 0; });
   }
   /// As flush(), but a timer that has not fired is called off.
   void cancel_sync() {
-    if (pending_ && timer_.cancel()) pending_ = false;
-    idle_.wait([this] { return !pending_ && running_ == 0; });
+    if (timer_.cancel()) pending_.store(0);
+    idle_.wait([this] { return pending_.load() == 0 && running_.load() == 0; });
   }
 
  private:
   void submit() {
     queue_.queue([this] {
-      pending_ = false;
-      ++running_;
+      running_.fetch_add(1);
+      pending_.store(0);
       work_();
-      --running_;
+      running_.fetch_sub(1);
       idle_.wake_all();
     });
   }
@@ -128,8 +150,8 @@ class DelayedWork {
   std::function<void()> work_;
   typename P::timer timer_;
   typename P::wait_queue idle_{"flush_work"};
-  bool pending_ = false;
-  unsigned running_ = 0;
+  typename P::template atomic<std::uint32_t> pending_{0};
+  typename P::template atomic<std::uint32_t> running_{0};
 };
 
 }  // namespace mqlab::platform

@@ -64,18 +64,10 @@ class Srcu {
   /// Sleeps until every callback queued before has run. Returns at once when there is none; else it waits for the grace
   /// period of the last one, even if readers are long gone.
   void barrier() {
-    const std::uint64_t wanted = barriers_done_ + (barrier_running_ ? 2 : 1);
-    const platform::Guard<typename P::mutex> guard(barrier_mutex_);
-    if (barriers_done_ >= wanted) return;
-    barrier_running_ = true;
+    const platform::Guard<typename P::mutex> one_at_a_time(barrier_mutex_);
     P::charge(Cost::kSrcuBarrierPerCpu, P::nr_cpus());
-    if (count_ > 0) {
-      typename P::completion done("srcu_barrier");
-      entrain([&done] { done.complete(); });
-      done.wait();
-    }
-    barrier_running_ = false;
-    ++barriers_done_;
+    typename P::completion done("srcu_barrier");
+    if (entrain([&done] { done.complete(); })) done.wait();
   }
 
   /// Waits for the machine's own work to finish, as before the instance is freed. barrier() comes first.
@@ -85,8 +77,10 @@ class Srcu {
     P::charge(Cost::kFreeSrcuPerCpu, P::nr_cpus());
   }
 
-  std::uint64_t grace_periods() const { return done_; }
-  std::size_t callbacks_pending() const { return count_; }
+  std::uint64_t grace_periods() {
+    const platform::Guard<typename P::spinlock> guard(lock_);
+    return done_;
+  }
   /// What one instance takes, the per-CPU part included.
   static std::size_t bytes() { return sizeof(Srcu) + P::nr_cpus() * sizeof(Cpu); }
 
@@ -115,6 +109,7 @@ class Srcu {
 
   void start_if_needed(Callback callback, bool normal) {
     P::charge(Cost::kSrcuCall);
+    const platform::Guard<typename P::spinlock> guard(lock_);
     const std::uint64_t target = snapshot();
     callbacks_.push_back({std::move(callback), target});
     ++count_;
@@ -126,14 +121,18 @@ class Srcu {
     }
   }
 
-  /// Behind the last callback, with its grace period.
-  void entrain(Callback callback) {
+  /// Behind the last callback, with its grace period. Returns false when there is none.
+  bool entrain(Callback callback) {
+    const platform::Guard<typename P::spinlock> guard(lock_);
+    if (count_ == 0) return false;
     const std::uint64_t target = callbacks_.empty() ? 0 : callbacks_.back().grace_period;
     callbacks_.push_back({std::move(callback), target});
     ++count_;
+    return true;
   }
 
   bool should_expedite() {
+    const platform::Guard<typename P::spinlock> guard(lock_);
     if (!callbacks_.empty() && P::this_cpu() == 0)
       return false;  // a small instance keeps its callbacks on the boot CPU
     if (ever_ended_ && P::now_ns() - last_end_ns_ < kExpediteAfterIdleNs) return false;
@@ -147,7 +146,8 @@ class Srcu {
     state_ = State::kScan1;
   }
 
-  /// How long the next step may wait: nothing if expedited, else a jiffy, and more the longer readers stay.
+  /// How long the next step may wait: nothing if expedited, else a jiffy, and more the longer readers stay. Under
+  /// lock_.
   std::uint64_t delay_jiffies() {
     std::uint64_t delay = expedited() ? 0 : 1;
     if (state_ != State::kIdle) {
@@ -160,10 +160,8 @@ class Srcu {
 
   void process() {
     advance_state();
-    reschedule(delay_jiffies());
-  }
-
-  void reschedule(std::uint64_t delay) {
+    const platform::Guard<typename P::spinlock> guard(lock_);
+    const std::uint64_t delay = delay_jiffies();
     if (state_ == State::kIdle) {
       if (needed_ <= done_) return;
       start();
@@ -172,22 +170,34 @@ class Srcu {
   }
 
   void advance_state() {
-    const platform::Guard<typename P::mutex> guard(gp_mutex_);
-    if (state_ == State::kIdle) {
-      if (needed_ <= done_) return;
-      start();
-    }
-    if (state_ == State::kScan1) {
+    const platform::Guard<typename P::mutex> one_at_a_time(gp_mutex_);
+    if (!begin_or_continue()) return;
+    if (state() == State::kScan1) {
       if (!readers_gone(other_index(), 1)) return;
       flip();
-      state_ = State::kScan2;
-      nodelay_tries_ = 0;
+      enter_scan2();
     }
-    if (state_ == State::kScan2) {
-      if (!readers_gone(other_index(), 2)) return;
-      nodelay_tries_ = 0;
-      end();
-    }
+    if (state() == State::kScan2 && readers_gone(other_index(), 2)) end();
+  }
+
+  State state() {
+    const platform::Guard<typename P::spinlock> guard(lock_);
+    return state_;
+  }
+
+  /// Whether there is a grace period to work on; begins the next one if it is asked for.
+  bool begin_or_continue() {
+    const platform::Guard<typename P::spinlock> guard(lock_);
+    if (state_ != State::kIdle) return true;
+    if (needed_ <= done_) return false;
+    start();
+    return true;
+  }
+
+  void enter_scan2() {
+    const platform::Guard<typename P::spinlock> guard(lock_);
+    state_ = State::kScan2;
+    nodelay_tries_ = 0;
   }
 
   unsigned other_index() const { return (static_cast<unsigned>(current_.load(std::memory_order_relaxed)) & 1U) ^ 1U; }
@@ -199,12 +209,17 @@ class Srcu {
   }
 
   bool readers_gone(unsigned index, int tries) {
-    const int more = delay_jiffies() == 0 ? 1 : 0;
+    const int more = expedited_now() ? 1 : 0;
     for (;;) {
       if (unlocks_equal_locks(index)) return true;
       if (--tries + more <= 0) return false;
       P::sleep_ns(kRetryNs);
     }
+  }
+
+  bool expedited_now() {
+    const platform::Guard<typename P::spinlock> guard(lock_);
+    return delay_jiffies() == 0;
   }
 
   bool unlocks_equal_locks(unsigned index) {
@@ -219,6 +234,8 @@ class Srcu {
   }
 
   void end() {
+    const platform::Guard<typename P::spinlock> guard(lock_);
+    nodelay_tries_ = 0;
     const std::uint64_t callback_delay = expedited() ? 0 : 1;
     last_end_ns_ = P::now_ns();
     ever_ended_ = true;
@@ -233,22 +250,29 @@ class Srcu {
   }
 
   void invoke_callbacks() {
-    if (invoking_) return;
-    invoking_ = true;
-    std::size_t invoked = 0;
+    std::deque<Pending> ready = take_ready();
+    for (Pending& pending : ready) {
+      P::charge(Cost::kRcuCallback);
+      pending.function();
+    }
+    if (ready.empty()) return;
+    const platform::Guard<typename P::spinlock> guard(lock_);
+    count_ -= ready.size();
+    invoking_ = false;
+    if (!callbacks_.empty() && callbacks_.front().grace_period <= done_) callbacks_work_.queue(0);
+  }
+
+  /// The callbacks whose grace period is over; none while another worker invokes some, which keeps their order.
+  std::deque<Pending> take_ready() {
+    const platform::Guard<typename P::spinlock> guard(lock_);
     std::deque<Pending> ready;
+    if (invoking_) return ready;
     while (!callbacks_.empty() && callbacks_.front().grace_period <= done_) {
       ready.push_back(std::move(callbacks_.front()));
       callbacks_.pop_front();
     }
-    for (Pending& pending : ready) {
-      P::charge(Cost::kRcuCallback);
-      pending.function();
-      ++invoked;
-    }
-    count_ -= invoked;
-    invoking_ = false;
-    if (!callbacks_.empty() && callbacks_.front().grace_period <= done_) callbacks_work_.queue(0);
+    invoking_ = !ready.empty();
+    return ready;
   }
 
   std::unique_ptr<Cpu[]> cpus_;
@@ -256,6 +280,7 @@ class Srcu {
   [[maybe_unused]] platform::WorkQueue<P>& gp_wq_;
   platform::DelayedWork<P> work_;
   platform::DelayedWork<P> callbacks_work_;
+  typename P::spinlock lock_;  // the state below
   typename P::mutex gp_mutex_{"srcu_gp_mutex"};
   typename P::mutex barrier_mutex_{"srcu_barrier_mutex"};
   State state_ = State::kIdle;
@@ -266,8 +291,6 @@ class Srcu {
   std::uint64_t start_jiffy_ = 0;
   std::uint64_t last_end_ns_ = 0;
   std::uint64_t nodelay_tries_ = 0;
-  std::uint64_t barriers_done_ = 0;
-  bool barrier_running_ = false;
   bool ever_ended_ = false;
   bool invoking_ = false;
   std::deque<Pending> callbacks_;

@@ -57,6 +57,8 @@ class Tracked {
 };
 
 struct Platform {
+  /// Whether tasks that nobody joined end before the objects that they use.
+  static constexpr bool kMachineEndsTasks = false;
   /// Objects of different CPUs are kept this far apart.
   static constexpr std::size_t kCacheLineBytes = 64;
 

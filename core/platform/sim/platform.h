@@ -29,6 +29,8 @@ class Relaxed {
 };
 
 struct Platform {
+  /// Whether tasks that nobody joined end before the objects that they use.
+  static constexpr bool kMachineEndsTasks = true;
   /// Virtual caches have no lines: padding would only take memory.
   static constexpr std::size_t kCacheLineBytes = alignof(std::max_align_t);
 
