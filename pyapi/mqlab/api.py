@@ -102,7 +102,9 @@ def run(
     that. `store` is a store, its path or URL, None for the user's own and False for none. Ctrl-C raises
     Interrupted, a KeyboardInterrupt that holds what was measured.
     """
-    experiment = find_experiment(id).selected(variants, cases).with_settings(params or {})
+    whole = find_experiment(id)
+    _check_policies(whole)  # a policy may be known to the workload of a case that was not chosen
+    experiment = whole.selected(variants, cases).with_settings(params or {})
     with _opened(store) as kept, closing(get_target(target or default_target(experiment))) as place:
         result, _ = _measure(experiment, place, runs, seed, profile, label, kept, progress)
     if result.partial:
@@ -138,6 +140,7 @@ def reproduce(
     ids_: list[int] = []
     with _opened(store) as kept, closing(get_target(target)) as place:
         for experiment in experiments:
+            _check_policies(experiment)
             needed = needed_for_rows(_settable(experiment, experiments, params or {}))
             result, id_ = _measure(needed, place, runs, seed, profile, label, kept, progress)
             part = _rows(result, place, profile)
@@ -215,7 +218,6 @@ def _measure(
     store: Store | None,
     progress: Progress | bool,
 ) -> tuple[Result, int | None]:
-    _check_policies(experiment)
     profile = load_profile(profile_name) if target.uses_profile else None
     count = target.default_runs if runs is None else runs
     plan = make_plan(experiment, target.name, count, seed, profile)

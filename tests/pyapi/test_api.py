@@ -290,6 +290,14 @@ def test_a_policy_that_no_workload_knows_is_refused() -> None:
         mqlab.run(odd, target="formula")
 
 
+def test_each_case_of_the_shipped_experiments_runs_alone() -> None:
+    """A variant's policies are those of all cases: one case alone has workloads that know only some."""
+    for experiment in mqlab.list_experiments():
+        for case in experiment.cases:
+            result = mqlab.run(experiment.id, target="formula", cases=[case.id], runs=1, store=False)
+            assert {run.case for run in result.runs} == {case.id}
+
+
 def test_unsupported_is_an_error_of_its_own_kind() -> None:
     assert UnsupportedError("x").kind == "unsupported"
 
