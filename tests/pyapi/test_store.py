@@ -204,6 +204,32 @@ def test_a_damaged_run_is_named_and_the_others_load(own_store: Path, waits: Expe
         assert len(store.damaged()) == 1
 
 
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        ("UPDATE results SET definition = '{' WHERE id = 1", "result 1: its description"),
+        ("UPDATE results SET definition = '{}' WHERE id = 1", "result 1: its description"),
+        ("UPDATE results SET created = 'never' WHERE id = 1", "result 1: its description"),
+        ("UPDATE runs SET counters = 'x' WHERE id = 1", "result 1, run 1: its description"),
+        ("UPDATE runs SET notes = '3' WHERE id = 1", "result 1, run 1: its description"),
+    ],
+)
+def test_damaged_text_is_named_and_the_others_load(
+    own_store: Path, waits: Experiment, damage: str, named: str
+) -> None:
+    written = [record(waits, (run(0), run(1))) for _ in range(2)]
+    with open_store_at() as store:
+        ids = [store.save(r) for r in written]
+    with sqlite3.connect(own_store) as raw:
+        raw.execute(damage)
+    with open_store_at() as store:
+        with pytest.raises(StoreError, match=f"{named} is damaged"):
+            store.load(ids[0])
+        assert store.load(ids[1]) == written[1]
+        (told,) = store.damaged()
+        assert named in told
+
+
 def test_a_folder_that_cannot_be_written_gives_one_clear_message(tmp_path: Path) -> None:
     folder = tmp_path / "closed"
     folder.mkdir()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
@@ -14,6 +15,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from mqlab.errors import UsageError
 from mqlab.model import Experiment
 from mqlab.records import ResultRecord, RunRecord, Skip, fingerprint_id
 from mqlab.store import schema as t
@@ -91,7 +93,7 @@ class Store:
             query = query.where(c.experiment == experiment)
         with self._transaction("read") as connection:
             rows = connection.execute(query).all()
-        return tuple(StoredResult(r[0], datetime.fromisoformat(r[1]), *r[2:]) for r in rows)
+        return tuple(_listed(tuple(row), self.url) for row in rows)
 
     def save(self, record: ResultRecord) -> int:
         """Writes a whole result at once and returns its id."""
@@ -127,26 +129,29 @@ class Store:
             skips = connection.execute(
                 sa.select(t.skips).where(t.skips.c.result_id == id_).order_by(t.skips.c.id)
             ).mappings()
-            return ResultRecord(
-                Experiment.from_dict(json.loads(found["definition"])),
-                found["target"],
-                found["seed"],
-                datetime.fromisoformat(found["created"]),
-                found["tool_version"],
-                found["clock"],
-                runs,
-                tuple(Skip(s["variant"], s["case_id"], s["reason"], s["remedy"]) for s in skips),
-                found["label"],
-                found["profile"],
-                found["partial"],
-            )
+            with _readable(f"result {id_}: its description", self.url):
+                return ResultRecord(
+                    Experiment.from_dict(json.loads(found["definition"])),
+                    found["target"],
+                    found["seed"],
+                    datetime.fromisoformat(found["created"]),
+                    found["tool_version"],
+                    found["clock"],
+                    runs,
+                    tuple(Skip(s["variant"], s["case_id"], s["reason"], s["remedy"]) for s in skips),
+                    found["label"],
+                    found["profile"],
+                    found["partial"],
+                )
 
     def damaged(self) -> tuple[str, ...]:
-        """The runs whose samples cannot be read, in words; all others can."""
+        """The results and runs that cannot be read, in words; all others can."""
         broken: list[str] = []
-        for stored in self.results():
+        with self._transaction("read") as connection:
+            ids = list(connection.execute(sa.select(t.results.c.id).order_by(t.results.c.id)).scalars())
+        for id_ in ids:
             try:
-                self.load(stored.id)
+                self.load(id_)
             except StoreError as error:
                 broken.append(error.message)
         return tuple(broken)
@@ -319,23 +324,45 @@ def _load_runs(connection: sa.Connection, result_id: int, url: str) -> tuple[Run
     samples: dict[int, dict[str, NDArray[np.float64]]] = {run["id"]: {} for run in runs}
     for row in rows.mappings():
         samples[row["run_id"]][row["metric"]] = _samples(row, result_id, url)
-    return tuple(
-        RunRecord(
+    return tuple(_run(run, samples[run["id"]], result_id, url) for run in runs)
+
+
+def _run(
+    run: sa.RowMapping, samples: Mapping[str, NDArray[np.float64]], result_id: int, url: str
+) -> RunRecord:
+    with _readable(f"result {result_id}, run {run['id']}: its description", url):
+        return RunRecord(
             run["variant"],
             run["case_id"],
             run["run"],
             run["position"],
             run["seed"],
             datetime.fromisoformat(run["started"]),
-            samples[run["id"]],
+            samples,
             json.loads(run["counters"]),
             tuple(json.loads(run["notes"])),
             json.loads(run["conditions"]),
             json.loads(run["body"]),
             run["dmesg"],
         )
-        for run in runs
-    )
+
+
+def _listed(row: tuple[Any, ...], url: str) -> StoredResult:
+    with _readable(f"result {row[0]}: its description", url):
+        return StoredResult(row[0], datetime.fromisoformat(row[1]), *row[2:])
+
+
+@contextmanager
+def _readable(what: str, url: str) -> Iterator[None]:
+    """Names what cannot be read: text columns have no checksum, so damage shows when they are parsed."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(
+            f"{what} is damaged in {url}: {error}", "the other results can be read; see `mqlab store check`"
+        ) from None
 
 
 def _samples(row: sa.RowMapping, result_id: int, url: str) -> NDArray[np.float64]:
