@@ -204,6 +204,16 @@ def test_a_damaged_run_is_named_and_the_others_load(own_store: Path, waits: Expe
         assert len(store.damaged()) == 1
 
 
+def test_the_database_of_another_program_is_left_alone(own_store: Path) -> None:
+    own_store.parent.mkdir()
+    with sqlite3.connect(own_store) as raw:
+        raw.execute("CREATE TABLE bookmarks(address TEXT)")
+    with pytest.raises(StoreError, match="the database of something else"):
+        open_store_at()
+    with sqlite3.connect(own_store) as raw:
+        assert raw.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
+
+
 @pytest.mark.parametrize(
     ("damage", "named"),
     [

@@ -139,6 +139,8 @@ def _migrate(engine: sa.Engine, url: sa.URL) -> None:
                 f"the store {_shown(url)} has schema {found}, this mqlab knows up to {SCHEMA}",
                 "it was written by a newer mqlab: update, or name another with --store",
             )
+        if found is None and url.get_backend_name() == "sqlite" and sa.inspect(connection).get_table_names():
+            raise StoreError(f"{_shown(url)} is the database of something else", "name another with --store")
         _upgrade(connection)
 
 
