@@ -100,7 +100,7 @@ class Result:
         return pd.DataFrame(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: every sample of every run."""
+        """Plain data for JSON: every sample, and no date, so that the same runs give the same bytes."""
         results: list[dict[str, Any]] = []
         for case in self.definition.cases:
             for variant in self.definition.variants_of(case):
@@ -114,7 +114,6 @@ class Result:
             "seed": self.record.seed,
             "profile": self.record.profile,
             "label": self.record.label,
-            "created": self.record.created.isoformat(),
             "version": self.record.tool_version,
             "partial": self.partial,
             "results": results,
