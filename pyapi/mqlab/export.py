@@ -82,12 +82,16 @@ def _json(document: dict[str, Any]) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> Path:
+    made: Path | None = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            made = Path(file.name)
             file.write(content)
-        Path(file.name).chmod(0o666 & ~_umask())
-        Path(file.name).replace(path)
+        made.chmod(0o666 & ~_umask())
+        made.replace(path)
     except OSError as error:
+        if made is not None:
+            made.unlink(missing_ok=True)
         raise UsageError(
             f"cannot write {path}: {error.strerror}", "what was measured is in the store"
         ) from None

@@ -189,6 +189,58 @@ def test_a_corrupt_store_is_named_and_stays_as_it_was(mqlab_: Any, slow: str, tm
     assert path.read_bytes() == b"garbage" * 1000
 
 
+def test_a_file_that_cannot_be_written_gives_one_document_and_leaves_nothing_behind(
+    mqlab_: Any, slow: str, tmp_path: Path
+) -> None:
+    (tmp_path / "out" / "sleeping-run.json").mkdir(parents=True)
+    called = mqlab_("run", slow, "--runs", "1", "--json")
+    assert called.status == 2
+    assert "cannot write out/sleeping-run.json" in called.document["error"]["message"]
+    assert not list((tmp_path / "out").glob(".*"))
+    assert mqlab_("store", "info", "--json").document["runs"] == 2
+
+
+def test_a_workload_that_fails_is_named_with_its_line(mqlab_: Any, tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text(SLOW.replace("time.sleep(0.15)", "1 / 0"))
+    called = mqlab_("run", str(file), "--json")
+    assert called.status == 2
+    assert f"slow_down failed at {file}:9: ZeroDivisionError" in called.document["error"]["message"]
+
+
+def test_an_unforeseen_error_is_3_and_not_the_status_of_a_regression(
+    mqlab_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("mqlab.discovery.find_experiments", fail)
+    called = mqlab_("list", "--json")
+    assert called.status == 3
+    assert called.document["error"]["kind"] == "internal"
+    assert "Traceback" in called.err
+
+
+@pytest.mark.parametrize("arguments", ["list", "list --json", "show moon --json"])
+def test_a_full_disk_behind_stdout_is_told(arguments: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mqlab", *arguments.split()],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == (2 if "moon" in arguments else 4)
+    assert done.stderr.startswith("mqlab: ")
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_the_same_seed_gives_the_same_bytes(mqlab_: Any) -> None:
+    wanted = ("run", "tags-srcu", "--case", "ublk-1000-serial", "--set", "devices=5", "--json", "--no-files")
+    first, again, other = (mqlab_(*wanted, "--seed", seed).out for seed in ("7", "7", "8"))
+    assert first == again
+    assert first != other
+
+
 def test_nothing_measured_is_3_and_nothing_possible_is_4(mqlab_: Any, tmp_path: Path, slow: str) -> None:
     empty = tmp_path / "empty.py"
     text = SLOW.replace("slow_down", "no_samples").replace('{"slept_ms": [150.0, 151.0]}', "{}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
@@ -59,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _run(arguments: list[str], as_json: bool) -> int:
     try:
         status = cli.main(arguments, prog_name="mqlab", standalone_mode=False)
+        sys.stdout.flush()
         return status if isinstance(status, int) else EXIT_DONE
     except click.exceptions.Exit as error:
         return error.exit_code
@@ -72,14 +74,35 @@ def _run(arguments: list[str], as_json: bool) -> int:
         return _fail("interrupted", "interrupted", "", as_json, EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader went away (`mqlab list | head`): nobody is left to be told.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         return EXIT_DONE
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else f"output: {error.strerror}"
+        return _fail("system", what, "see that it can be written", as_json, _OF_KIND["system"])
+    except Exception as error:
+        # Python's own status would be 1, a regression.
+        traceback.print_exc()
+        message = f"{type(error).__name__}: {error}"
+        return _fail("internal", message, "report it with the traceback", as_json, _OF_KIND["internal"])
 
 
 def _fail(kind: str, message: str, remedy: str, as_json: bool, status: int) -> int:
     if as_json:
         error = {"kind": kind, "message": message, "remedy": remedy}
-        sys.stdout.write(json.dumps({"error": error}) + "\n")
-    else:
-        sys.stderr.write(f"mqlab: {message}\n" + (f"  {remedy}\n" if remedy else ""))
+        try:
+            sys.stdout.write(json.dumps({"error": error}) + "\n")
+            sys.stdout.flush()
+            return status
+        except OSError:
+            pass  # stdout takes nothing: stderr is what is left
+    sys.stderr.write(f"mqlab: {message}\n" + (f"  {remedy}\n" if remedy else ""))
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _give_up_output()
     return status
+
+
+def _give_up_output() -> None:
+    """What stdout still holds goes nowhere, lest the interpreter fail on it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

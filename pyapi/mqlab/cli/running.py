@@ -76,17 +76,17 @@ def _run_status(result: Result, strict: bool) -> int:
 def _show_result(result: Any, as_json: bool, folder: Path | None, beside: Any = None) -> None:
     from mqlab import export
 
-    if as_json:
-        document = result.to_dict()
-        if beside is not None:
-            document["beside"] = beside.to_dict()
-        print_json(document)
-    else:
+    if not as_json:
         click.echo(result.table(), nl=False)
         if beside is not None:
             click.echo("\n" + beside.table(), nl=False)
     if folder is not None and result.runs:
         _say_where(export.write_result(result, folder))
+    if as_json:  # last: where a file cannot be written, the error is the one document
+        document = result.to_dict()
+        if beside is not None:
+            document["beside"] = beside.to_dict()
+        print_json(document)
     if result.partial:
         say("interrupted: what was measured until then is kept and marked partial")
 

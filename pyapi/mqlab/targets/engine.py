@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ from functools import cache
 from typing import ClassVar
 
 from mqlab import _core
-from mqlab.errors import InternalError, UnsupportedError, UsageError
+from mqlab.errors import InternalError, MqlabError, UnsupportedError, UsageError
 from mqlab.parameters import Scalar
 from mqlab.python_workloads import PythonWorkload, find_python_workload
 from mqlab.records import RunSamples, RunSpec
@@ -65,7 +66,15 @@ class _EngineTarget(ABC):
         return RunSamples(samples, counters, tuple(data.get("notes", ())), fingerprint=self.fingerprint(spec))
 
     def _python(self, workload: PythonWorkload, spec: RunSpec) -> RunSamples:
-        samples = workload(spec)
+        try:
+            samples = workload(spec)
+        except MqlabError:
+            raise
+        except Exception as error:
+            line = traceback.extract_tb(error.__traceback__)[-1]
+            raise UsageError(
+                f"the workload {workload.name} failed at {line.filename}:{line.lineno}: {error!r}", "mend it"
+            ) from error
         if not isinstance(samples, Mapping) or not all(_is_series(values) for values in samples.values()):
             raise UsageError(
                 f"the workload {workload.name} returned no samples", "return {'metric': [numbers]} from it"

@@ -167,7 +167,8 @@ def _guest_workload(spec: RunSpec) -> _GuestWorkload:
     workload = _WORKLOADS.get(spec.workload)
     if workload is None:
         raise UnsupportedError(
-            f"the agent of a guest has no workload for {spec.workload}", "run this case with --target sim"
+            f"the agent of a guest has no workload for {spec.workload}",
+            "run this case with --target sim or native",
         )
     return workload
 
