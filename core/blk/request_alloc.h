@@ -177,7 +177,6 @@ void end_request_batch(RequestList<P>& done) {
   unsigned count = 0;
   TagUser<P>* user = nullptr;
   const auto flush = [&] {
-    P::charge(platform::Cost::kTagFreeBatch);
     user->uncount_in_flight(count);
     user->tags().put_batch(std::span(tags).first(count));
     count = 0;
@@ -187,6 +186,7 @@ void end_request_batch(RequestList<P>& done) {
     if (!request->put_and_test()) continue;
     if (count != 0 && (count == kMost || user != request->user)) flush();
     user = request->user;
+    P::charge(platform::Cost::kTagFreeBatch);
     tags[count++] = request->tag.load();
   }
   if (count != 0) flush();

@@ -28,6 +28,7 @@
 
 #include "blk/bitmap_word.h"
 #include "platform/concept.h"
+#include "platform/cost.h"
 
 namespace mqlab::blk {
 
@@ -259,6 +260,7 @@ class Sbitmap {
 
   static unsigned take_bit(SbitmapWord& word, unsigned depth, unsigned from, bool wrap) {
     wrap = wrap && from != 0;
+    P::charge(platform::Cost::kSbitmapWord);
     for (;;) {
       const unsigned bit = next_zero_bit(word.word.load(std::memory_order_relaxed), from, depth);
       if (bit >= depth) {
@@ -289,6 +291,7 @@ class Sbitmap {
   }
 
   static BitBatch take_window(SbitmapWord& word, unsigned depth, unsigned nr) {
+    P::charge(platform::Cost::kSbitmapWord);
     move_cleared(word, 0, 0, false);
     std::uint64_t value = word.word.load(std::memory_order_relaxed);
     // The kernel takes this value for a full word; it is the one with only the top bit free.

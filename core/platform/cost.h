@@ -67,6 +67,15 @@ enum class Cost : std::uint8_t {
   kTagFree,
   kTagFreeBatch,
   kRequestInit,
+  kSbitmapWord,
+  kPolledSubmit,
+  kPolledComplete,
+  kPollEmpty,
+  kUringEnter,
+  kFioSubmit,
+  kFioComplete,
+  kUblkIo,
+  kUblkTurn,
   kRunHwQueue,
   kQuiesceCheck,
   kQueueWork,
@@ -74,6 +83,16 @@ enum class Cost : std::uint8_t {
   kScsiDispatch,
   kScsiDeviceIo,
   kCostSpread,
+  // Devices
+  kNandRead,
+  kNandReadSpread,
+  kGen3SsdInterval,
+  kGen4SsdInterval,
+  kGen5SsdInterval,
+  kOptaneRead,
+  kOptaneReadSpread,
+  kOptaneSlowOneIn,
+  kOptaneSlowFactor,
   kCount,
 };
 
@@ -84,7 +103,8 @@ struct CostInfo {
   std::string_view help;
 };
 
-/// Names as profiles write them, in the order of `Cost`. Unit of every value: ns, of cost_spread: percent.
+/// Names as profiles write them, in the order of `Cost`. Unit of every value: ns, unless the
+/// help names another.
 inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"atomic_local", "an atomic operation on a line that this CPU touched last"},
     {"cacheline_transfer", "an atomic operation on a line that another CPU touched last"},
@@ -131,8 +151,17 @@ inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"tag_alloc_batch", "asking for a batch of tags, without the atomic operations on the bitmap"},
     {"tag_per_request", "making a request of one tag of a batch"},
     {"tag_free", "freeing one tag alone, without the atomic operations on the bitmap"},
-    {"tag_free_batch", "freeing the tags of a completion batch, without the atomic operations on the bitmap"},
+    {"tag_free_batch", "freeing one tag as part of a completion batch, without the atomic operations on the bitmap"},
     {"request_init", "initialising a request"},
+    {"sbitmap_word", "looking for free bits in one word of a bitmap, without its atomic operations"},
+    {"polled_submit", "a polled read's way down (io_uring, block layer, NVMe driver), without its request"},
+    {"polled_complete", "a polled read's way up, without freeing its tag"},
+    {"poll_empty", "a look at a completion queue that has nothing new"},
+    {"uring_enter", "one io_uring_enter() with what it does once a call"},
+    {"fio_submit", "fio's own work to prepare and queue one I/O, beyond what t/io_uring does"},
+    {"fio_complete", "fio's own work when one I/O is done, beyond what t/io_uring does"},
+    {"ublk_io", "a read through ublk: reader, driver and server, without its tag"},
+    {"ublk_turn", "one turn of reader and ublk server: ring entries, wake-ups, task switches"},
     {"run_hw_queue", "running a hardware queue that has nothing to dispatch"},
     {"quiesce_check", "the check for a quiesced queue, inside its lock"},
     {"queue_work", "handing a hardware queue's run to a worker, without the wake-up"},
@@ -141,6 +170,15 @@ inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"scsi_device_io", "the device's time for one I/O while it always has others to do"},
     {"cost_spread",
      "how far each charge of a microsecond or more strays from its cost, evenly to both sides, in percent"},
+    {"nand_read", "a random 4 KiB read of a flash SSD that has nothing else to do"},
+    {"nand_read_spread", "how far reads of a flash SSD stray from nand_read, evenly to both sides, in percent"},
+    {"gen3_ssd_interval", "the least time between two random reads of a PCIe Gen3 SSD under load"},
+    {"gen4_ssd_interval", "the least time between two random reads of a PCIe Gen4 SSD under load"},
+    {"gen5_ssd_interval", "the least time between two random reads of a PCIe Gen5 SSD under load"},
+    {"optane_read", "a random read of an Optane SSD"},
+    {"optane_read_spread", "how far reads of an Optane SSD stray from optane_read, evenly to both sides, in percent"},
+    {"optane_slow_one_in", "one read of an Optane SSD in so many is slow (a number)"},
+    {"optane_slow_factor", "a slow read of an Optane SSD, in percent of optane_read"},
 }};
 
 /// Values by `Cost`, in nanoseconds.

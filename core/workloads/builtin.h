@@ -8,6 +8,7 @@ namespace mqlab::workloads {
 Workload random_draws_workload();
 Workload quiesce_race_workload();
 Workload quiesce_rt_workload();
+Workload plug_batch_workload();
 Workload ublk_delete_workload();
 Workload null_blk_destroy_workload();
 Workload nvme_disconnect_workload();

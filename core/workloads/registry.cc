@@ -15,9 +15,9 @@ namespace {
 // Every built-in workload, in the order in which lists show them. A new one is declared in builtin.h and
 // named here.
 constexpr std::array kBuiltin = {
-    &ublk_delete_workload,         &null_blk_destroy_workload, &nvme_disconnect_workload,
-    &tags_iterator_delay_workload, &life_stress_workload,      &random_draws_workload,
-    &ublk_lifecycle_workload,      &quiesce_rt_workload,       &quiesce_race_workload,
+    &ublk_delete_workload,  &null_blk_destroy_workload, &nvme_disconnect_workload, &tags_iterator_delay_workload,
+    &life_stress_workload,  &random_draws_workload,     &ublk_lifecycle_workload,  &quiesce_rt_workload,
+    &quiesce_race_workload, &plug_batch_workload,
 };
 
 void check_declaration(const Workload& workload) {

@@ -9,21 +9,23 @@ namespace mqlab::workloads {
 
 namespace {
 
-platform::CostTable cost_table(const Json& profile) {
-  platform::CostTable table{};
+// Costs may be less than a nanosecond: the fraction goes along, in 1/1024 ns.
+void set_costs(sim::MachineConfig& config, const Json& profile) {
   std::string missing;
   for (std::size_t i = 0; i < platform::kCostCount; ++i) {
     const std::string name(platform::kCostInfo[i].name);
-    if (profile.at("values").contains(name))
-      table[i] = static_cast<std::uint64_t>(std::llround(profile.at("values").at(name).get<double>()));
-    else
+    if (!profile.at("values").contains(name)) {
       missing.append(missing.empty() ? "" : ", ").append(name);
+      continue;
+    }
+    const auto parts = static_cast<std::uint64_t>(std::llround(profile.at("values").at(name).get<double>() * 1024));
+    config.costs[i] = parts / 1024;
+    config.cost_fractions[i] = static_cast<std::uint16_t>(parts % 1024);
   }
   if (!missing.empty()) {
     throw Error(ErrorKind::kUsage, "the profile " + profile.at("name").dump() + " has no value for: " + missing,
                 "give each cost a value in ns under profile.values");
   }
-  return table;
 }
 
 }  // namespace
@@ -34,7 +36,7 @@ sim::MachineConfig machine_config(const Json& spec) {
   config.cpus = spec.at("params").at("cpus").get<unsigned>();
   config.hz = spec.at("params").at("hz").get<unsigned>();
   config.seed = spec.at("seed").get<std::uint64_t>();
-  config.costs = cost_table(spec.at("profile"));
+  set_costs(config, spec.at("profile"));
   config.cost_spread = static_cast<double>(config.costs[platform::index(platform::Cost::kCostSpread)]) / 100;
   config.idle_keeps_tick = !emulator;
   config.lanes = emulator ? 1 : 0;

@@ -87,6 +87,10 @@ struct Platform {
   static std::uint64_t now_ns() { return native::now_ns(); }
   static std::uint64_t jiffies() { return native::jiffies(); }
   static constexpr void charge(platform::Cost, std::uint64_t = 1) {}
+  /// The CPU is busy for so long, by the clock.
+  static void busy_ns(std::uint64_t ns) {
+    for (const std::uint64_t end = native::now_ns() + ns; native::now_ns() < end;) cpu_relax();
+  }
   static void sleep_ns(std::uint64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }
   static void sleep_jiffies(std::uint64_t delay) {
     constexpr std::uint64_t kTickNs = 1'000'000'000ULL / kHz;

@@ -13,6 +13,7 @@
 // Thread safety: a machine belongs to one thread. Several machines may run on several threads.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -49,6 +50,8 @@ struct MachineConfig {
   bool idle_exits = false;  ///< a task that comes to an idle CPU waits for it to leave its idle state (Cost::kIdleExit)
   double cost_spread = 0;   ///< each charge is drawn evenly from cost * [1 - spread, 1 + spread]
   platform::CostTable costs{};
+  /// What the costs have beyond whole nanoseconds, in 1/1024 ns. Carried over until it makes a nanosecond.
+  std::array<std::uint16_t, platform::kCostCount> cost_fractions{};
 };
 
 class Machine;
@@ -166,7 +169,12 @@ class Machine {
   /// A scheduling point: `ns` of CPU time pass. In interrupt context the interrupt gets longer.
   void advance(TimeNs ns);
   void charge(platform::Cost cost, std::uint64_t times = 1) {
-    const TimeNs ns = config_.costs[platform::index(cost)] * times;
+    TimeNs ns = config_.costs[platform::index(cost)] * times;
+    if (const std::uint64_t fraction = config_.cost_fractions[platform::index(cost)]; fraction != 0) {
+      carried_1024ths_ += fraction * times;
+      ns += carried_1024ths_ / 1024;
+      carried_1024ths_ %= 1024;
+    }
     advance(spread_64ths_ == 0 || ns < kSpreadFromNs ? ns : spread(ns));
   }
   TimeNs cost_ns(platform::Cost cost) const { return config_.costs[platform::index(cost)]; }
@@ -281,6 +289,7 @@ class Machine {
   Task* running_ = nullptr;  // null in interrupts and between tasks
   TimeNs horizon_ns_ = 0;    // the running task may go on up to here without looking around
   TimeNs now_ns_ = 0;        // outside of lanes
+  std::uint64_t carried_1024ths_ = 0;
   std::uint64_t points_ = 0;
   std::uint64_t switches_ = 0;
   std::uint64_t steps_ = 0;

@@ -72,6 +72,8 @@ struct Platform {
   static std::uint64_t now_ns() { return Machine::current().now_ns(); }
   static std::uint64_t jiffies() { return Machine::current().jiffies(); }
   static void charge(platform::Cost cost, std::uint64_t times = 1) { Machine::current().charge(cost, times); }
+  /// The CPU is busy for so long, by the clock.
+  static void busy_ns(std::uint64_t ns) { Machine::current().advance(ns); }
   static void sleep_ns(std::uint64_t ns) { Machine::current().sleep_ns(ns); }
   static void sleep_jiffies(std::uint64_t delay) { Machine::current().sleep_jiffies(delay); }
   static void yield() { Machine::current().yield(); }
