@@ -301,6 +301,22 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_measured(slow: str, tmp_path: P
     assert [(r["partial"], r["runs"]) for r in listed] == [(True, kept)]
 
 
+def test_a_ctrl_c_before_the_first_run_leaves_the_files_of_an_earlier_one(
+    mqlab_: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mqlab.targets.engine.SimTarget.run", interrupt)
+    earlier = tmp_path / "out" / "tags-srcu.txt"
+    earlier.parent.mkdir()
+    earlier.write_text("earlier")
+    called = mqlab_("reproduce", "tags-srcu", "--json")
+    assert called.status == 130
+    assert called.document["partial"] is True
+    assert earlier.read_text() == "earlier"
+
+
 def test_a_closed_pipe_is_no_error() -> None:
     done = subprocess.run(
         f"{sys.executable} -m mqlab show tags-srcu | head -1",

@@ -120,7 +120,8 @@ def reproduce_command(
     def show(part: Reproduction) -> None:
         if not as_json:
             click.echo(part.table())
-        if folder is not None:
+        # An early Ctrl-C has nothing to show: the files of an earlier, whole one stay.
+        if folder is not None and (any(result.runs for result in part.results) or not part.partial):
             files.extend(export.write_reproduction(part, folder))
 
     status = None
