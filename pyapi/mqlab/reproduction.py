@@ -111,6 +111,10 @@ class Reproduction:
 
         return plot_reproduction(self)
 
+    def __repr__(self) -> str:
+        threads = ", ".join(dict.fromkeys(row.thread for row in self.rows))
+        return f"<Reproduction {threads}: {len(self.rows)} rows{', partial' if self.partial else ''}>"
+
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.table())}</pre>"
 

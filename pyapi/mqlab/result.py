@@ -141,6 +141,10 @@ class Result:
 
         return plot_curves(self)
 
+    def __repr__(self) -> str:
+        partial = ", partial" if self.partial else ""
+        return f"<Result {self.experiment}: target {self.target}, {len(self.runs)} runs{partial}>"
+
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.table())}</pre>"
 
