@@ -83,7 +83,7 @@ def open_store(url: str | None = None) -> Store:
 
 
 def run(
-    id: str | Experiment,  # noqa: A002
+    id: str | Path | Experiment,  # noqa: A002
     *,
     target: str | None = "sim",
     runs: int | None = None,
@@ -333,6 +333,10 @@ class _opened:  # noqa: N801
             return None
         if isinstance(self._given, Store):
             return self._given
+        if self._given is not None and not isinstance(self._given, str | bool):
+            raise UsageError(
+                f"{self._given!r} is no store", "give a Store, its path or URL, or False for none"
+            )
         self._own = open_store_at(self._given if isinstance(self._given, str) else None)
         return self._own
 

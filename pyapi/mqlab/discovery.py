@@ -34,10 +34,13 @@ def find_experiments(file: str | Path | None = None) -> tuple[Experiment, ...]:
     return tuple(by_id[id_] for id_ in sorted(by_id))
 
 
-def find_experiment(name: str | Experiment) -> Experiment:
+def find_experiment(name: str | Path | Experiment) -> Experiment:
     """The experiment with that id, the only one in a file, `FILE:ID`, or `name` itself if it is one."""
     if isinstance(name, Experiment):
         return name
+    if not isinstance(name, str | Path):
+        raise UsageError(f"{name!r} is no experiment", "give an id, the path of a file, or an Experiment")
+    name = str(name)
     path, _, id_ = name.partition(".py:")
     if name.endswith(".py") or id_:
         inside = _from_file(Path(f"{path}.py" if id_ else name))

@@ -143,6 +143,8 @@ class Experiment:
         self, variants: Sequence[str] | None = None, cases: Sequence[str] | None = None
     ) -> Experiment:
         """The same experiment with only some of its variants and cases, in its own order."""
+        variants = (variants,) if isinstance(variants, str) else variants
+        cases = (cases,) if isinstance(cases, str) else cases
         wanted_variants = {self.variant(v).id for v in variants} if variants is not None else None
         wanted_cases = {self.case(c).id for c in cases} if cases is not None else None
         chosen = tuple(v for v in self.variants if wanted_variants is None or v.id in wanted_variants)

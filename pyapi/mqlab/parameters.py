@@ -46,7 +46,10 @@ class Parameter:
             return value
         if isinstance(value, bool) or value == "":
             raise self._refusal(value)
-        number = parse_quantity(value, self.unit) if isinstance(value, str) else float(value)
+        try:
+            number = parse_quantity(value, self.unit) if isinstance(value, str) else float(value)
+        except (TypeError, OverflowError):
+            raise self._refusal(value) from None
         if not self.low <= number <= self.high:  # also refuses NaN
             raise self._refusal(value)
         if not self.integer:

@@ -298,6 +298,38 @@ def test_each_case_of_the_shipped_experiments_runs_alone() -> None:
             assert {run.case for run in result.runs} == {case.id}
 
 
+@pytest.mark.parametrize(
+    ("id_", "given"),
+    [
+        (3, {}),
+        (["tags-srcu"], {}),
+        ("tags-srcu", {"params": {"hz": None}}),
+        ("tags-srcu", {"params": {"hz": [250]}}),
+        ("tags-srcu", {"params": {"hz": 10**400}}),
+        ("tags-srcu", {"store": 3}),
+    ],
+)
+def test_what_has_the_wrong_type_is_refused_like_any_other_value(id_: Any, given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        mqlab.run(id_, **{"target": "formula", "runs": 1, "store": False, **given})
+
+
+def test_one_case_or_variant_needs_no_list_and_a_file_may_be_a_path(tmp_path: Path) -> None:
+    result = mqlab.run(
+        "tags-srcu", target="formula", runs=1, store=False, cases="ublk-1000-serial", variants="before"
+    )
+    assert {(run.case, run.variant) for run in result.runs} == {("ublk-1000-serial", "before")}
+    with pytest.raises(UsageError, match="there is no file"):
+        mqlab.run(tmp_path / "none.py")
+
+
+def test_a_result_at_the_prompt_is_one_line() -> None:
+    reproduction = mqlab.reproduce("tags-srcu", target="formula", runs=1, store=False)
+    assert "\n" not in repr(reproduction)
+    assert repr(reproduction).startswith("<Reproduction tags-srcu: ")
+    assert repr(reproduction.results[0]).startswith("<Result tags-srcu: target formula, ")
+
+
 def test_unsupported_is_an_error_of_its_own_kind() -> None:
     assert UnsupportedError("x").kind == "unsupported"
 
