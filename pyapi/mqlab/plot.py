@@ -110,7 +110,11 @@ def _ratio_panel(axes: Axes, rows: Sequence[ReproductionRow]) -> None:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_title("ratio", fontsize=9, loc="left")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    _scale(axes.xaxis, "after / before", values, most_ticks=6)
+    if len(values) > 1:
+        _scale(axes.xaxis, "after / before", values, most_ticks=6)
+    else:
+        axes.set_xticks([])
+        axes.set_xlabel("no row has a ratio")
 
 
 def _pair(axes: Axes, y: float, colour: str, before: Side, after: Side) -> list[float]:

@@ -64,6 +64,16 @@ def test_values_over_decades_stand_on_a_logarithmic_axis_even_with_a_zero_among_
     assert high >= 3.45
 
 
+def test_a_panel_without_any_ratio_has_no_scale() -> None:
+    ratios = [
+        axes for axes in reproduction("tags-srcu", 1.0).plot().axes if axes.get_title("left") == "ratio"
+    ]
+    assert ratios
+    for axes in ratios:
+        assert axes.get_xlabel() == "no row has a ratio"
+        assert list(axes.get_xticks()) == []
+
+
 def test_a_range_lies_within_its_axis() -> None:
     figure = reproduction("quiesce-rt").plot()
     axes = next(a for a in figure.axes if a.get_xlabel().startswith("threads"))
