@@ -14,6 +14,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -172,7 +173,7 @@ class Reader {
       files_[entry.file].device->submit(*files_[entry.file].queue, *request, now_ns);
     }
   }
-  static InFlight& entry_of(Request& request) { return *reinterpret_cast<InFlight*>(request.data); }
+  static InFlight& entry_of(Request& request) { return *std::bit_cast<InFlight*>(request.data); }
 
   // `draining`: whatever is held back is completed too.
   void wait_for(unsigned count, bool draining) {
