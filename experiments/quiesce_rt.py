@@ -26,7 +26,7 @@ LOAD: dict[str, Scalar] = {
     "in_flight": 64,
     "queue_depth": 256,
     "block_size_bytes": 4096,
-    "ios": 6000,
+    "ios": 4000,
     "burst_ms": 5,
 }
 HW_QUEUES = (8, 12, 16, 24, 32)
@@ -52,7 +52,7 @@ def _with_hw_queues(count: int) -> Case:
     return Case(
         f"hw-queues-{count}",
         "quiesce_rt",
-        {**LOAD, "hw_queues": count, "cpus": max(16, count), "ios": 3000},
+        {**LOAD, "hw_queues": count, "cpus": max(16, count), "ios": 2000},
         f"{count} hardware queues, 8 of them with a job",
         ("before", "patch"),
     )
