@@ -40,7 +40,8 @@ TOP_WAITER = (
 )
 ASYNC_FREEZE = (
     "a freeze looks at every hardware queue, and takes the lock where one has nothing to do, whichever way; "
-    "only the queues of the caller's own CPU would be dispatched by the caller itself"
+    "other CPUs' queues go to kblockd anyway, and handing over its own takes the caller no less than a "
+    "dispatch that is refused its budget"
 )
 
 

@@ -13,10 +13,10 @@
 //
 // A sampler reads the irq threads' states as ps would: one that sleeps or spins in an rt_mutex shows as D.
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "base/error.h"
 #include "workloads/builtin.h"
 #include "workloads/quiesce_policies.h"
 #include "workloads/scsi_load.h"
@@ -30,6 +30,7 @@ using P = sim::Platform;
 
 constexpr int kIrqThreadPriority = sim::fifo_priority(50);
 constexpr std::uint64_t kBetweenFreezesNs = 5'000'000;
+constexpr int kObserverPriority = sim::fifo_priority(99);
 constexpr int kKblockdPriority = 1;  // above ordinary tasks, as a high-priority workqueue
 
 struct Settings {
@@ -86,28 +87,29 @@ class Run {
       jobs_.push_back(std::make_unique<Job>(device_, gate_, i, settings.in_flight));
   }
 
-  /// The root task.
+  /// The root task. It is above all others, so that it ends the run whatever they do.
   void measure() {
-    std::vector<P::thread> tasks;
+    sim::Machine::current().set_priority(sim::Machine::current().current_task(), kObserverPriority);
     for (unsigned i = 0; i < settings_.jobs; ++i)
-      tasks.push_back(P::spawn({.name = "job", .cpu = job_cpu(i)}, [this, i] { jobs_[i]->run(); }));
+      P::spawn({.name = "job", .cpu = job_cpu(i), .daemon = true}, [this, i] { jobs_[i]->run(); });
     warm_up();
+    if (settings_.freezes > 0)
+      P::spawn({.name = "freezer", .cpu = job_cpu(0), .daemon = true}, [this] { freeze_again_and_again(); });
     const std::uint64_t start_ns = P::now_ns();
     const std::uint64_t completed = device_.completed();
     const sim::LockStats lock = device_.queue().quiesce_state().lock_stats();
-    if (settings_.freezes > 0)
-      freeze_again_and_again();
-    else
-      sample([&] {
-        return device_.completed() - completed < settings_.ios && P::now_ns() - start_ns < settings_.longest_ns;
-      });
+    const auto done = [&] {
+      return settings_.freezes > 0 ? freeze_start_ms_.size() == settings_.freezes
+                                   : device_.completed() - completed >= settings_.ios;
+    };
+    while (!done() && P::now_ns() - start_ns < settings_.longest_ns) sample();
     window_ns_ = P::now_ns() - start_ns;
     completed_ = device_.completed() - completed;
     spins_ = device_.queue().quiesce_state().lock_stats().spins - lock.spins;
     spun_ns_ = device_.queue().quiesce_state().lock_stats().spun_ns - lock.spun_ns;
-    for (const auto& job : jobs_) job->stop();
-    for (const auto task : tasks) P::join(task);
   }
+
+  bool froze() const { return !freeze_start_ms_.empty(); }
 
   Json result() {
     const double mb_s =
@@ -117,7 +119,7 @@ class Run {
                     {"irq_threads_in_d", in_d_},
                     {"top_waiter_spins", {spins_}},
                     {"spinning_percent", {100 * static_cast<double>(spun_ns_) / irq_threads_ns}}};
-    if (!freeze_start_ms_.empty()) samples["freeze_start_ms"] = freeze_start_ms_;
+    if (settings_.freezes > 0) samples["freeze_start_ms"] = freeze_start_ms_;
     return {{"samples", std::move(samples)}, {"counters", counters()}, {"notes", Json::array()}};
   }
 
@@ -136,29 +138,25 @@ class Run {
     P::sleep_ns(kSettleNs);
   }
 
-  void sample(const std::function<bool()>& more) {
-    while (more()) {
-      P::sleep_ns(settings_.sample_every_ns);
-      const auto& threads = device_.controller().irq_threads();
-      in_d_.push_back(static_cast<unsigned>(
-          std::ranges::count_if(threads, [](const sim::Task* thread) { return thread->waits_for_rt_mutex(); })));
-    }
+  void sample() {
+    P::sleep_ns(settings_.sample_every_ns);
+    const auto& threads = device_.controller().irq_threads();
+    in_d_.push_back(static_cast<unsigned>(
+        std::ranges::count_if(threads, [](const sim::Task* thread) { return thread->waits_for_rt_mutex(); })));
   }
 
   // From the CPU of a job, whose hardware queue has requests that wait.
   void freeze_again_and_again() {
-    P::join(P::spawn({.name = "freezer", .cpu = job_cpu(0)}, [this] {
-      for (unsigned i = 0; i < settings_.freezes; ++i) {
-        const std::uint64_t next_ns = P::now_ns() + kBetweenFreezesNs;
-        sample([next_ns] { return P::now_ns() < next_ns; });
-        const std::uint64_t start_ns = P::now_ns();
-        gate_.freeze_start();
-        device_.queue().run_at_freeze(settings_.freeze_run);
-        freeze_start_ms_.push_back(static_cast<double>(P::now_ns() - start_ns) / 1e6);
-        gate_.freeze_wait();
-        gate_.unfreeze();
-      }
-    }));
+    for (unsigned i = 0; i < settings_.freezes; ++i) {
+      P::sleep_ns(kBetweenFreezesNs);
+      const std::uint64_t start_ns = P::now_ns();
+      gate_.freeze_start();
+      device_.queue().run_at_freeze(settings_.freeze_run);
+      const std::uint64_t took_ns = P::now_ns() - start_ns;
+      gate_.freeze_wait();
+      gate_.unfreeze();
+      freeze_start_ms_.push_back(static_cast<double>(took_ns) / 1e6);
+    }
   }
 
   Json counters() {
@@ -205,6 +203,13 @@ Json run(const Json& spec) {
     measured = std::make_unique<Run>(machine, settings);
     measured->measure();
   });
+  if (settings.freezes > 0 && !measured->froze()) {
+    throw Error(
+        ErrorKind::kTimeout,
+        "no freeze came to its end in longest_ms of virtual time: irq threads leave the jobs' CPU no time, or requests "
+        "do not drain",
+        "give more cpus, fewer irq_threads, or a larger longest_ms");
+  }
   Json result = measured->result();
   result["counters"]["scheduling_points"] = machine.scheduling_points();
   result["counters"]["context_switches"] = machine.context_switches();

@@ -80,19 +80,15 @@ class Job {
   }
 
   void run() {
-    while (!stopped_) {
-      idle_.wait([this] { return stopped_ || !free_.empty(); });
-      while (!stopped_ && !free_.empty()) submit_one();
+    for (;;) {
+      idle_.wait([this] { return !free_.empty(); });
+      while (!free_.empty()) submit_one();
     }
   }
   void done(SimRequest& request) {
     gate_.leave();
     free_.push_back(&request);
     idle_.wake_one();
-  }
-  void stop() {
-    stopped_ = true;
-    idle_.wake_all();
   }
 
  private:
@@ -111,7 +107,6 @@ class Job {
   std::vector<SimRequest> requests_;
   std::vector<SimRequest*> free_;
   P::wait_queue idle_{"io"};
-  bool stopped_ = false;
 };
 
 }  // namespace mqlab::workloads
