@@ -29,6 +29,16 @@ EXIT_CANNOT = 4
 EXIT_INTERRUPTED = 130
 
 
+def _output_folder(out: str, no_files: bool) -> Path | None:
+    """Where files go, checked before anything is measured; None when none are wanted."""
+    from mqlab import export
+
+    if no_files:
+        return None
+    export.prepare_folder(Path(out))
+    return Path(out)
+
+
 @click.command("run")
 @experiment_argument()
 @click.option(
@@ -51,11 +61,9 @@ def run_command(
     **options: Any,
 ) -> None:
     """Run an experiment: an id, a Python file, or FILE:ID."""
-    from mqlab import api, export
+    from mqlab import api
 
-    folder = None if no_files else Path(out)
-    if folder is not None:
-        export.prepare_folder(folder)
+    folder = _output_folder(out, no_files)
     chosen = {"params": parse_settings(settings), "variants": variants or None, "cases": cases or None}
     try:
         result = api.run(id_, target=target, **{**options, **chosen})
@@ -112,9 +120,7 @@ def reproduce_command(
     """Measure every published row of the threads and show it beside the published figure."""
     from mqlab import api, export
 
-    folder = None if no_files else Path(out)
-    if folder is not None:
-        export.prepare_folder(folder)
+    folder = _output_folder(out, no_files)
     files: list[Path] = []
 
     def show(part: Reproduction) -> None:
