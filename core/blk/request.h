@@ -30,7 +30,7 @@ struct Request {
   typename P::template relaxed<RequestState> state{RequestState::kIdle};
   typename P::template atomic<std::uint32_t> references{0};
   Request* next = nullptr;
-  std::uint64_t data = 0;  ///< the driver's
+  void* data = nullptr;  ///< the driver's
 
   bool started() const { return state.load() != RequestState::kIdle; }
   bool completed() const { return state.load() == RequestState::kComplete; }

@@ -58,7 +58,7 @@ Request<P>* init_request(TagUser<P>& user, Tags<P>& tags, unsigned tag, unsigned
   request.cpu = cpu;
   request.tag.store(scheduled ? kNoTag : tag);
   request.internal_tag = scheduled ? tag : kNoTag;
-  request.data = 0;
+  request.data = nullptr;
   // An iterator that finds the request from here on must see it as it is now.
   request.references.store(1, std::memory_order_release);
   return &request;

@@ -21,6 +21,7 @@
 // Invariant: a bit that get() gave is set in its word and not in `cleared` until it is freed.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -59,14 +60,17 @@ class Sbitmap {
  public:
   explicit Sbitmap(unsigned depth, const SbitmapOptions& options = {})
       : shift_(options.shift < 0 ? sbitmap_shift(depth) : static_cast<unsigned>(options.shift)),
+        bit_mask_((1U << shift_) - 1),
         round_robin_(options.round_robin),
         depth_(depth),
+        hint_limit_(round_robin_ ? 0 : depth),
         word_count_(words_for(depth)),
-        words_(std::make_unique<SbitmapWord[]>(words_for(depth))),
-        hint_count_(P::nr_cpus()),
-        hints_(std::make_unique<Hint[]>(hint_count_)) {
+        words_made_(words_for(depth)),
+        words_(std::make_unique<SbitmapWord[]>(words_made_)),
+        hints_(std::make_unique<Hint[]>(P::nr_cpus())) {
+    set_word_depths(depth);
     if (depth == 0 || round_robin_) return;
-    for (unsigned cpu = 0; cpu < hint_count_; ++cpu) hints_[cpu].bit.store(random_bit(depth));
+    for (unsigned cpu = 0; cpu < P::nr_cpus(); ++cpu) hints_[cpu].bit.store(random_bit(depth));
   }
   Sbitmap(const Sbitmap&) = delete;
   Sbitmap& operator=(const Sbitmap&) = delete;
@@ -78,21 +82,25 @@ class Sbitmap {
 
   /// A free bit, or kNoBit. Orders what follows after it, as taking a lock does.
   unsigned get() {
-    const unsigned depth = depth_.load();
-    Hint& cpu_hint = hint_of(P::this_cpu());
-    const unsigned hint = read_hint(cpu_hint, depth);
-    const unsigned bit =
-        round_robin_ ? find<false>(hint >> shift_, hint & bit_mask(), false) : find<false>(hint >> shift_, 0, true);
-    write_hint(cpu_hint, depth, hint, bit);
-    return bit;
+    Hint& cpu_hint = hints_[P::this_cpu()];
+    const unsigned hint = cpu_hint.bit.load();
+    if (hint < hint_limit_.load()) [[likely]] {
+      const unsigned bit = take_first(words_[hint >> shift_]);
+      if (bit != kNoBit) [[likely]] {
+        const unsigned found = word_start(hint) + bit;
+        if (found == hint) advance_hint(cpu_hint, depth_.load(), found);
+        return found;
+      }
+    }
+    return get_searching(cpu_hint);
   }
 
   /// As get(), but of each word only a share: as much as `shallow_depth` is of the whole depth.
   unsigned get_shallow(unsigned shallow_depth) {
     const unsigned depth = depth_.load();
-    Hint& cpu_hint = hint_of(P::this_cpu());
+    Hint& cpu_hint = hints_[P::this_cpu()];
     const unsigned hint = read_hint(cpu_hint, depth);
-    const unsigned bit = find<true>(hint >> shift_, hint & bit_mask(), true, shallow_depth);
+    const unsigned bit = find<true>(hint >> shift_, hint & bit_mask_, true, shallow_depth);
     write_hint(cpu_hint, depth, hint, bit);
     return bit;
   }
@@ -102,11 +110,11 @@ class Sbitmap {
     if (round_robin_) return {};
     const unsigned depth = depth_.load();
     const unsigned words = word_count_.load();
-    Hint& cpu_hint = hint_of(P::this_cpu());
+    Hint& cpu_hint = hints_[P::this_cpu()];
     const unsigned hint = read_hint(cpu_hint, depth);
     unsigned index = hint >> shift_;
     for (unsigned i = 0; i < words; ++i) {
-      const BitBatch taken = take_window(words_[index], word_depth(index), nr);
+      const BitBatch taken = take_window(words_[index], nr);
       if (taken.mask != 0) {
         const unsigned offset = taken.offset + (index << shift_);
         write_hint(cpu_hint, depth, hint, offset + nr - 1);
@@ -131,18 +139,20 @@ class Sbitmap {
     hint(P::this_cpu(), bit);
   }
 
-  /// Where `cpu` shall look next: at a bit that was just freed.
+  /// Where `cpu` (below nr_cpus()) shall look next: at a bit that was just freed.
   void hint(unsigned cpu, unsigned bit) {
-    if (!round_robin_ && bit < depth_.load()) [[likely]]
-      hint_of(cpu).bit.store(bit);
+    if (bit < hint_limit_.load()) [[likely]]
+      hints_[cpu].bit.store(bit);
   }
-  unsigned hint(unsigned cpu) const { return hints_[cpu % hint_count_].bit.load(); }
+  unsigned hint(unsigned cpu) const { return hints_[cpu].bit.load(); }
 
   /// Changes the depth to at most what the bitmap was made with.
   void resize(unsigned depth) {
     for (unsigned i = 0; i < word_count_.load(); ++i) move_cleared(words_[i], 0, 0, false);
     depth_.store(depth);
+    if (!round_robin_) hint_limit_.store(depth);
     word_count_.store(words_for(depth));
+    set_word_depths(depth);
   }
 
   bool test(unsigned bit) const {
@@ -168,7 +178,7 @@ class Sbitmap {
     const unsigned depth = depth_.load();
     if (start >= depth) start = 0;
     unsigned index = start >> shift_;
-    unsigned bit = start & bit_mask();
+    unsigned bit = start & bit_mask_;
     for (unsigned scanned = 0; scanned < depth;) {
       const unsigned count = std::min(word_depth(index) - bit, depth - scanned);
       scanned += count;
@@ -184,11 +194,14 @@ class Sbitmap {
   std::uint64_t word_bits(unsigned index) const { return words_[index].word.load(std::memory_order_relaxed); }
   std::uint64_t cleared_bits(unsigned index) const { return words_[index].cleared.load(std::memory_order_relaxed); }
   unsigned word_index(unsigned bit) const { return bit >> shift_; }
-  std::uint64_t mask_of(unsigned bit) const { return std::uint64_t{1} << (bit & bit_mask()); }
+  /// The first bit of the word that `bit` is in.
+  unsigned word_start(unsigned bit) const { return bit & ~bit_mask_; }
+  std::uint64_t mask_of(unsigned bit) const { return std::uint64_t{1} << (bit & bit_mask_); }
 
  private:
   struct alignas(P::kCacheLineBytes) SbitmapWord {
     typename P::template atomic<std::uint64_t> word{0};
+    typename P::template relaxed<unsigned> depth{0};  // its bits in use
     alignas(P::kCacheLineBytes) typename P::template atomic<std::uint64_t> cleared{0};
     typename P::spinlock swap_lock;
   };
@@ -197,16 +210,18 @@ class Sbitmap {
   };
 
   unsigned words_for(unsigned depth) const { return (depth + (1U << shift_) - 1) >> shift_; }
-  unsigned bit_mask() const { return (1U << shift_) - 1; }
-  unsigned word_depth(unsigned index) const {
-    return index == word_count_.load() - 1 ? depth_.load() - (index << shift_) : 1U << shift_;
+  unsigned word_depth(unsigned index) const { return words_[index].depth.load(); }
+  void set_word_depths(unsigned depth) {
+    for (unsigned index = 0; index < words_made_; ++index) {
+      const unsigned before = std::min(depth, index << shift_);
+      words_[index].depth.store(std::min(depth - before, 1U << shift_));
+    }
   }
   static unsigned random_bit(unsigned depth) { return static_cast<unsigned>(P::random_below(depth)); }
   static std::uint64_t used_bits(const SbitmapWord& word) {
     return word.word.load(std::memory_order_relaxed) & ~word.cleared.load(std::memory_order_relaxed);
   }
 
-  Hint& hint_of(unsigned cpu) { return hints_[cpu < hint_count_ ? cpu : cpu % hint_count_]; }
   unsigned read_hint(Hint& cpu_hint, unsigned depth) {
     unsigned hint = cpu_hint.bit.load();
     if (hint >= depth) [[unlikely]] {
@@ -216,12 +231,14 @@ class Sbitmap {
     return hint;
   }
   void write_hint(Hint& cpu_hint, unsigned depth, unsigned hint, unsigned bit) {
-    if (bit == kNoBit) {
+    if (bit == kNoBit)
       cpu_hint.bit.store(0);  // the map is full: no place is better than another
-    } else if (bit == hint || round_robin_) {
-      const unsigned next = bit + 1;
-      cpu_hint.bit.store(next >= depth - 1 ? 0 : next);
-    }
+    else if (bit == hint || round_robin_)
+      advance_hint(cpu_hint, depth, bit);
+  }
+  static void advance_hint(Hint& cpu_hint, unsigned depth, unsigned bit) {
+    const unsigned next = bit + 1;
+    cpu_hint.bit.store(next >= depth - 1 ? 0 : next);
   }
 
   // Rounds up in the first words, so that the shares of all words add up to about the shallow depth.
@@ -232,6 +249,27 @@ class Sbitmap {
     const std::uint64_t share = std::uint64_t{whole} * shallow_depth;
     const bool rounds_up = share % depth >= std::uint64_t{index + 1} * whole;
     return static_cast<unsigned>(share / depth) + (rounds_up ? 1U : 0U);
+  }
+
+  // The common case of get(): the hinted word has a free bit and nobody is faster.
+  static unsigned take_first(SbitmapWord& word) {
+    const auto bit = static_cast<unsigned>(std::countr_one(word.word.load(std::memory_order_relaxed)));
+    if (bit >= word.depth.load()) [[unlikely]]
+      return kNoBit;
+    const std::uint64_t mask = std::uint64_t{1} << bit;
+    if ((word.word.fetch_or(mask, std::memory_order_seq_cst) & mask) != 0) [[unlikely]]
+      return kNoBit;
+    P::charge(platform::Cost::kSbitmapWord);
+    return bit;
+  }
+
+  [[gnu::noinline]] unsigned get_searching(Hint& cpu_hint) {
+    const unsigned depth = depth_.load();
+    const unsigned hint = read_hint(cpu_hint, depth);
+    const unsigned bit =
+        round_robin_ ? find<false>(hint >> shift_, hint & bit_mask_, false) : find<false>(hint >> shift_, 0, true);
+    write_hint(cpu_hint, depth, hint, bit);
+    return bit;
   }
 
   template <bool kShallow>
@@ -290,7 +328,8 @@ class Sbitmap {
     return true;
   }
 
-  static BitBatch take_window(SbitmapWord& word, unsigned depth, unsigned nr) {
+  static BitBatch take_window(SbitmapWord& word, unsigned nr) {
+    const unsigned depth = word.depth.load();
     P::charge(platform::Cost::kSbitmapWord);
     move_cleared(word, 0, 0, false);
     std::uint64_t value = word.word.load(std::memory_order_relaxed);
@@ -305,11 +344,13 @@ class Sbitmap {
   }
 
   const unsigned shift_;
+  const unsigned bit_mask_;
   const bool round_robin_;
   typename P::template relaxed<unsigned> depth_;
+  typename P::template relaxed<unsigned> hint_limit_;  // hints below it are good; 0 where hints are not used
   typename P::template relaxed<unsigned> word_count_;
+  const unsigned words_made_;
   std::unique_ptr<SbitmapWord[]> words_;
-  const unsigned hint_count_;
   std::unique_ptr<Hint[]> hints_;
 };
 

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -132,7 +131,7 @@ class Reader {
         times_calls_ ? timed_request(plug, queue) : plug.request(queue.user().queue(), queue.map());
     InFlight* const entry = take_entry();
     *entry = {this, file};
-    request->data = reinterpret_cast<std::uint64_t>(entry);
+    request->data = entry;
     return request;
   }
 
@@ -173,7 +172,7 @@ class Reader {
       files_[entry.file].device->submit(*files_[entry.file].queue, *request, now_ns);
     }
   }
-  static InFlight& entry_of(Request& request) { return *std::bit_cast<InFlight*>(request.data); }
+  static InFlight& entry_of(Request& request) { return *static_cast<InFlight*>(request.data); }
 
   // `draining`: whatever is held back is completed too.
   void wait_for(unsigned count, bool draining) {

@@ -7,17 +7,11 @@
 
 namespace mqlab::native {
 
-constinit thread_local unsigned current_slot = kNoSlot;
+constinit thread_local unsigned current_slot = 0;
 
 unsigned nr_slots() {
   static const unsigned count = std::max(1U, std::thread::hardware_concurrency());
   return count;
-}
-
-unsigned take_slot() {
-  static std::atomic<unsigned> next{0};
-  current_slot = next.fetch_add(1, std::memory_order_relaxed) % nr_slots();
-  return current_slot;
 }
 
 std::uint64_t random_below(std::uint64_t bound) {
@@ -39,10 +33,14 @@ void bind_to(unsigned cpu) {
 }  // namespace
 
 Thread spawn(const platform::SpawnOptions& options, std::function<void()> body) {
+  static std::atomic<unsigned> spawned{0};
   Thread handle;
   auto start = [options, body = std::move(body)] {
     pthread_setname_np(pthread_self(), options.name.substr(0, 15).c_str());
-    if (options.cpu >= 0) bind_to(static_cast<unsigned>(options.cpu));
+    if (options.cpu >= 0)
+      bind_to(static_cast<unsigned>(options.cpu));
+    else
+      current_slot = spawned.fetch_add(1, std::memory_order_relaxed) % nr_slots();
     body();
   };
   handle.thread_ = std::make_shared<std::jthread>(std::move(start));

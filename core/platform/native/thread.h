@@ -17,9 +17,7 @@
 
 namespace mqlab::native {
 
-inline constexpr unsigned kNoSlot = ~0U;
-
-/// The calling thread's slot. One variable for all translation units; read on every hot path.
+/// The calling thread's slot: given by spawn(), 0 for every other thread. Read on every hot path, so without a check.
 #if defined(__GNUC__) && !defined(__clang__)
 [[gnu::tls_model("initial-exec")]]
 #endif
@@ -28,10 +26,7 @@ extern constinit thread_local unsigned current_slot;
 /// How many slots there are: the processors of the machine.
 unsigned nr_slots();
 
-/// Gives the calling thread the next slot and returns it.
-unsigned take_slot();
-
-inline unsigned this_slot() { return current_slot != kNoSlot ? current_slot : take_slot(); }
+inline unsigned this_slot() { return current_slot; }
 
 /// Uniform in [0, bound), from a generator of the calling thread.
 std::uint64_t random_below(std::uint64_t bound);
