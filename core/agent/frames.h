@@ -27,14 +27,15 @@ class FrameWriter {
  public:
   using Sink = std::function<void(std::string_view)>;
 
-  explicit FrameWriter(Sink sink) : sink_(std::move(sink)) {}
+  // Two writers on one line number their messages from different starts, so that these do not mix.
+  explicit FrameWriter(Sink sink, unsigned first_message = 0) : sink_(std::move(sink)), next_message_(first_message) {}
 
   // Throws kInternal when the text holds anything but printable ASCII.
   void send(std::string_view channel, std::string_view text, unsigned copies = 1);
 
  private:
   Sink sink_;
-  unsigned next_message_ = 0;
+  unsigned next_message_;
 };
 
 }  // namespace mqlab::agent

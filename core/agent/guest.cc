@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -22,6 +24,7 @@
 #include "agent/frames.h"
 #include "agent/quiet.h"
 #include "agent/runner.h"
+#include "agent/watchdog.h"
 #include "base/error.h"
 
 namespace mqlab::agent {
@@ -33,6 +36,7 @@ constexpr const char* kSpecPath = "/mqlab/spec.json";
 constexpr const char* kLinePath = "/dev/ttyS0";
 // What the host must not lose is sent twice: a kernel message can cut one copy of a line.
 constexpr unsigned kCopies = 2;
+constexpr unsigned kWatchdogMessages = 1000000;
 
 // Numbers of syslog(2), which glibc leaves without names.
 constexpr int kSyslogReadAll = 3;
@@ -131,11 +135,43 @@ std::string kernel_log() {
   return log;
 }
 
+void send_end(FrameWriter& frames, const Json& result) {
+  klogctl(kSyslogConsoleOff, nullptr, 0);
+  frames.send("result", to_text(result), kCopies);
+  frames.send("dmesg", to_text({{"text", kernel_log()}}));
+  frames.send("stage", to_text({{"stage", "done"}}), kCopies);
+}
+
+[[noreturn]] void power_off() {
+  sync();
+  reboot(RB_POWER_OFF);
+  reboot(RB_AUTOBOOT);  // without ACPI: the emulator is told to end at a reset
+  for (;;) pause();
+}
+
+Json error_result(const std::exception& error) { return {{"format", kFormat}, {"error", describe_exception(error)}}; }
+
+// The jobs hang, and the thread that runs them with them: this one reports in its place.
+[[noreturn]] void give_up(int line, std::chrono::milliseconds limit) {
+  const std::string tasks = blocked_tasks();
+  const Error error(ErrorKind::kTimeout,
+                    "the jobs did not end within " + std::to_string(limit.count() / 1000) + " s of the guest's time" +
+                        (tasks.empty() ? "" : "; asleep in the kernel:\n" + tasks),
+                    "see what they wait for, or give them more time");
+  FrameWriter frames([line](std::string_view text) { write_all(line, text); }, kWatchdogMessages);
+  send_end(frames, error_result(error));
+  tcdrain(line);
+  reboot(RB_POWER_OFF);  // no sync(): what hangs may be a file system
+  power_off();
+}
+
 // Does the spec, telling each stage, so that the host knows where a guest that died was.
-Json run_spec(FrameWriter& frames) {
+Json run_spec(FrameWriter& frames, int line) {
   const auto stage = [&frames](const char* name) { frames.send("stage", to_text({{"stage", name}})); };
   stage("init");
   const Json spec = parse_spec(text_of(kSpecPath));
+  const std::chrono::milliseconds limit(spec.value("limit_ms", std::int64_t{0}));
+  const Watchdog watchdog(limit, [line, limit] { give_up(line, limit); });
   stage("modules");
   const Json modules = load_modules(spec);
   stage("quiet");
@@ -145,13 +181,6 @@ Json run_spec(FrameWriter& frames) {
   result["modules"] = modules;
   result["quiet"] = quiet;
   return result;
-}
-
-[[noreturn]] void power_off() {
-  sync();
-  reboot(RB_POWER_OFF);
-  reboot(RB_AUTOBOOT);  // without ACPI: the emulator is told to end at a reset
-  for (;;) pause();
 }
 
 }  // namespace
@@ -165,14 +194,11 @@ void run_as_guest_init() {
     FrameWriter frames([line](std::string_view text) { write_all(line, text); });
     Json result;
     try {
-      result = run_spec(frames);
+      result = run_spec(frames, line);
     } catch (const std::exception& error) {
-      result = {{"format", kFormat}, {"error", describe_exception(error)}};
+      result = error_result(error);
     }
-    klogctl(kSyslogConsoleOff, nullptr, 0);
-    frames.send("result", to_text(result), kCopies);
-    frames.send("dmesg", to_text({{"text", kernel_log()}}));
-    frames.send("stage", to_text({{"stage", "done"}}), kCopies);
+    send_end(frames, result);
     tcdrain(line);
   } catch (const std::exception& error) {
     // No line to report on: the console is all there is.

@@ -2,11 +2,11 @@
 //
 // Spec:   {"format": "mqlab.agent/1", "jobs": [{"workload": NAME, "spec": {...}}],
 //          "modules": [{"path": ..., "params": ...}], "quiet": {"window_ms", "idle_share", "windows",
-//          "limit_ms"}}
+//          "limit_ms"}, "limit_ms": of the guest's time for all of it}
 // Result: {"format": "mqlab.agent/1", "machine": {...}, "jobs": [JOB, ...]} where JOB is
 //         {"workload", "ok": true, "samples", "counters", "notes"} or
 //         {"workload", "ok": false, "error": {"kind", "message", "remedy"}}.
-// `modules` and `quiet` are for a guest; a program ignores them. New keys may be added, none changes its
+// `modules`, `quiet` and `limit_ms` are for a guest; a program ignores them. New keys may be added, none changes its
 // meaning.
 //
 // Thread safety: functions without state.

@@ -2,142 +2,166 @@
 
 from __future__ import annotations
 
-import re
+import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mqlab.errors import MqlabError, SystemCallError, TimeoutError_
+from mqlab.vm.failed import keep_log
 from mqlab.vm.frames import Console, parse_console
 from mqlab.vm.pinning import on_one_cpu
 from mqlab.vm.qemu import Machine, Qemu
+from mqlab.vm.trouble import Trouble, find_troubles
+from mqlab.vm.watch import Limits, Watch, stage_of
 
-__all__ = ["GuestError", "GuestReport", "boot_guest", "find_trouble"]
+__all__ = ["GuestError", "GuestReport", "GuestTimeoutError", "boot_guest"]
 
-_POLL_S = 0.2
-# A stock kernel with 16 CPUs needs a minute to its init, and several on a busy host.
-_INIT_LIMIT_S = 420.0
-
-# What a kernel says when it is broken; the rest of the report follows the line.
-_TROUBLE = re.compile(
-    r"Kernel panic - not syncing|\bOops: |\bBUG: |general protection fault|KASAN: "
-    r"|WARNING: possible (?:circular|recursive|irq lock inversion)|WARNING: inconsistent lock state"
-    r"|suspicious RCU usage|INFO: task .* blocked for more than|rcu: INFO: .* detected stalls"
-    r"|unable to handle (?:kernel|page)"
-)
-_TROUBLE_LINES = 60
 _TAIL_LINES = 25
 
 
-class GuestError(SystemCallError):
-    """A guest that panicked, oopsed or ended without a result. `evidence` is what its kernel said."""
+class _EvidencedError(MqlabError):
+    """`evidence` is what the guest said about it, `log` all that came over its console and its kernel log."""
 
-    def __init__(self, message: str, remedy: str, evidence: str) -> None:
-        super().__init__(message, remedy)
+    def __init__(self, message: str, remedy: str, evidence: str, log: str = "") -> None:
+        kept = keep_log(log) if log else None
+        where = f"; all that it said is in {kept}" if kept else ""
+        super().__init__(f"{message}{where}\n{evidence}", remedy)
         self.evidence = evidence
+        self.log = log
 
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n{self.evidence}"
+
+class GuestError(_EvidencedError, SystemCallError):
+    """A guest that panicked, oopsed or ended without a result."""
+
+
+class GuestTimeoutError(_EvidencedError, TimeoutError_):
+    """A guest that did not end in time."""
 
 
 @dataclass(frozen=True)
 class GuestReport:
-    """A boot that came to its end."""
+    """A boot that came to its end. `notes` are what a reader of its figures should know."""
 
     result: dict[str, Any]
     dmesg: str
     console: str
     wall_s: float
+    notes: tuple[str, ...] = ()
 
 
-def find_trouble(text: str) -> str | None:
-    """The first report of a broken kernel in a log, as its lines."""
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        if _TROUBLE.search(line):
-            return "\n".join(lines[number : number + _TROUBLE_LINES])
-    return None
+@dataclass(frozen=True)
+class _End:
+    """How a boot ended: what was said, by the guest and by QEMU."""
 
+    machine: Machine
+    console: Console
+    said_by_qemu: str
 
-def _tail(text: str) -> str:
-    return "\n".join(text.rstrip().splitlines()[-_TAIL_LINES:])
+    @property
+    def dmesg(self) -> str:
+        return str((self.console.last("dmesg") or {}).get("text", ""))
+
+    @property
+    def log(self) -> str:
+        return "\n".join(part for part in (self.console.text.strip(), self.dmesg) if part)
+
+    @property
+    def stage(self) -> str:
+        return stage_of(self.console)
+
+    def tail(self) -> str:
+        lines = self.console.text.rstrip().splitlines()[-_TAIL_LINES:]
+        return "\n".join([*lines, *self.said_by_qemu.strip().splitlines()])
+
+    def troubles(self) -> list[Trouble]:
+        return find_troubles(self.console.text) or find_troubles(self.dmesg)
 
 
 def _never() -> bool:
     return False
 
 
-class _Watch:
-    """Looks at a guest's console while it runs: what the guest is at, and how long it may take by now."""
-
-    def __init__(self, console: Path, limit_s: float, on_stage: Callable[[str], None] | None) -> None:
-        self._console = console
-        self._limit_s = limit_s
-        self._on_stage = on_stage
-        self._stage = ""
-
-    def allowed_s(self) -> float:
-        """A guest whose agent never starts is ended earlier than one that works."""
-        console = parse_console(self._console.read_bytes())
-        stage = _stage(console)
-        if self._on_stage is not None and stage != self._stage:
-            self._on_stage(stage)
-        self._stage = stage
-        return self._limit_s if console.messages else min(_INIT_LIMIT_S, self._limit_s)
-
-
-def _wait(process: subprocess.Popen[bytes], watch: _Watch, is_cancelled: Callable[[], bool]) -> float | None:
-    """None when the guest ended by itself, else the limit that it passed. The process is gone in any case."""
-    begin_s = time.monotonic()
-    try:
-        while process.poll() is None:
-            if is_cancelled():
-                raise KeyboardInterrupt
-            if time.monotonic() - begin_s >= (allowed_s := watch.allowed_s()):
-                return allowed_s
-            time.sleep(_POLL_S)
-        return None
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-
-
-def _stage(console: Console) -> str:
-    last = console.last("stage")
-    return str(last["stage"]) if last else "the kernel's own start"
-
-
-def _raise_timeout(console: Console, limit_s: float) -> None:
-    raise TimeoutError_(
-        f"the guest did not end within {limit_s:.0f} s; it was in: {_stage(console)}; its console ends:\n"
-        f"{_tail(console.text)}",
-        "give it more time, fewer devices or fewer CPUs; a slow or busy host needs more",
+def _overloaded(machine: Machine) -> str:
+    """Why a stall in this guest may be this machine's: empty where its time is not this machine's."""
+    if machine.clock == "deterministic":
+        return ""
+    return (
+        f"in real time a CPU of the guest that this machine does not run looks stuck to the guest's kernel "
+        f"({machine.cpus} CPUs of the guest on {os.cpu_count()}, load {os.getloadavg()[0]:.1f})"
     )
 
 
-def _report(console: Console, wall_s: float, said_by_qemu: str) -> GuestReport:
-    dmesg = str((console.last("dmesg") or {}).get("text", ""))
-    trouble = find_trouble(console.text) or find_trouble(dmesg)
-    if trouble is not None:
-        raise GuestError(
-            f"the guest's kernel broke in: {_stage(console)}", "the kernel's report says where", trouble
-        )
-    result = console.last("result")
+def _raise_timeout(end: _End, reason: str) -> None:
+    troubles = end.troubles()
+    evidence = troubles[0].text if troubles else end.tail()
+    raise GuestTimeoutError(
+        f"the guest did not end {reason}; it was in: {end.stage}",
+        _overloaded(end.machine) or "give it more time, fewer devices or fewer CPUs",
+        evidence,
+        end.log,
+    )
+
+
+def _raise_trouble(end: _End, trouble: Trouble) -> None:
+    remedy = "the kernel's report says where"
+    if trouble.kind == "stall" and (excuse := _overloaded(end.machine)):
+        remedy = f"{excuse}; a broken kernel stalls on an idle machine and with a deterministic clock too"
+    raise GuestError(
+        f"the guest's kernel broke ({trouble.kind}) in: {end.stage}", remedy, trouble.text, end.log
+    )
+
+
+def _check_troubles(end: _End) -> tuple[str, ...]:
+    """Raises for a broken kernel; a stall that a busy machine explains, and that passed, is a note."""
+    troubles = end.troubles()
+    excuse = _overloaded(end.machine) if end.console.last("result") is not None else ""
+    excused = [t for t in troubles if excuse and t.kind == "stall"]
+    for trouble in troubles:
+        if trouble not in excused:
+            _raise_trouble(end, trouble)
+    if not excused:
+        return ()
+    first = excused[0].text.splitlines()[0]
+    return (f"the guest's kernel reported {len(excused)} stalls that passed ({first}): {excuse}",)
+
+
+def _raise_agent_error(end: _End, error: dict[str, Any]) -> None:
+    message, remedy = f"the agent failed: {error['message']}", str(error["remedy"])
+    kind = GuestTimeoutError if error.get("kind") == "timeout" else GuestError
+    raise kind(message, remedy, end.tail(), end.log)
+
+
+def _report(end: _End, wall_s: float) -> GuestReport:
+    notes = _check_troubles(end)
+    result = end.console.last("result")
     if result is None:
         raise GuestError(
-            f"the guest ended without a result in: {_stage(console)}",
+            f"the guest ended without a result in: {end.stage}",
             "see the end of its console and what QEMU said",
-            "\n".join(part for part in (_tail(console.text), said_by_qemu.strip()) if part),
+            end.tail(),
+            end.log,
         )
     if "error" in result:
-        error = result["error"]
-        raise GuestError(f"the agent failed: {error['message']}", str(error["remedy"]), _tail(console.text))
-    return GuestReport(result=result, dmesg=dmesg, console=console.text, wall_s=wall_s)
+        _raise_agent_error(end, result["error"])
+    return GuestReport(result, end.dmesg, end.console.text, wall_s, notes)
+
+
+def _start(command: list[str], machine: Machine, log: Path) -> subprocess.Popen[bytes]:
+    """Only a deterministic guest is kept on one CPU; in real time its CPUs run side by side."""
+    with log.open("wb") as out, on_one_cpu() if machine.clock == "deterministic" else nullcontext():
+        try:
+            # A process group of its own: Ctrl-C is for mqlab, which then ends the guest itself.
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0
+            )
+        except OSError as error:
+            raise MqlabError(f"starting {command[0]} was answered with: {error}") from error
 
 
 def boot_guest(
@@ -150,30 +174,22 @@ def boot_guest(
     on_stage: Callable[[str], None] | None = None,
     is_cancelled: Callable[[], bool] = _never,
 ) -> GuestReport:
-    """One boot from start to power-off. Raises GuestError or TimeoutError_ with the evidence.
+    """One boot from start to power-off. Raises GuestError or GuestTimeoutError with the evidence.
 
-    `on_stage` is told what the guest is at; `is_cancelled` ends it by KeyboardInterrupt.
+    `limit_s` is of CPU time, so that a busy machine ends no healthy guest. `on_stage` is told what the guest
+    is at; `is_cancelled` ends it by KeyboardInterrupt.
     """
+    host_cpus = 1 if machine.clock == "deterministic" else min(machine.cpus, os.cpu_count() or 1)
     with tempfile.TemporaryDirectory(prefix="mqlab-vm-") as folder:
-        initramfs_path, console_path, log_path = (
-            Path(folder) / name for name in ("initramfs", "console", "log")
-        )
+        initramfs_path, console, log = (Path(folder) / name for name in ("initramfs", "console", "log"))
         initramfs_path.write_bytes(initramfs)
-        console_path.touch()
-        command = [str(qemu.program), *machine.options(image, initramfs_path, console_path)]
+        console.touch()
         begin_s = time.monotonic()
-        with log_path.open("wb") as log:
-            try:
-                # A process group of its own: Ctrl-C is for mqlab, which then ends the guest itself.
-                with on_one_cpu():
-                    process = subprocess.Popen(
-                        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0
-                    )
-            except OSError as error:
-                raise MqlabError(f"starting {qemu.program} was answered with: {error}") from error
-            passed_s = _wait(process, _Watch(console_path, limit_s, on_stage), is_cancelled)
+        process = _start([str(qemu.program), *machine.options(image, initramfs_path, console)], machine, log)
+        watch = Watch(console, replace(Limits(), work_s=limit_s), host_cpus, on_stage)
+        reason = watch.wait(process, is_cancelled)
         wall_s = time.monotonic() - begin_s
-        console = parse_console(console_path.read_bytes())
-        if passed_s is not None:
-            _raise_timeout(console, passed_s)
-        return _report(console, wall_s, log_path.read_text(errors="replace"))
+        end = _End(machine, parse_console(console.read_bytes()), log.read_text(errors="replace"))
+        if reason is not None:
+            _raise_timeout(end, reason)
+        return _report(end, wall_s)

@@ -10,11 +10,13 @@ from typing import Any
 
 from mqlab.errors import UnsupportedError
 from mqlab.vm import cpio
-from mqlab.vm.modules import Module
+from mqlab.vm.modules import Module, params_by_module
 
 __all__ = ["agent_path", "build", "spec_document"]
 
 FORMAT = "mqlab.agent/1"
+# Of the guest's time. A guest that only waits is there in seconds where its clock skips idle time.
+GUEST_LIMIT_S = 1800.0
 
 _FOLDERS = ("dev", "proc", "sys", "tmp", "mqlab", "mqlab/modules")
 
@@ -38,12 +40,20 @@ def spec_document(
     modules: Sequence[Module] = (),
     *,
     module_params: Mapping[str, str] | None = None,
+    kernel_args: Sequence[str] = (),
     quiet: Mapping[str, Any] | None = None,
+    limit_s: float = GUEST_LIMIT_S,
 ) -> dict[str, Any]:
-    """What the agent reads: jobs are {"workload": NAME, "spec": {...}}."""
-    params = module_params or {}
+    """What the agent reads: jobs are {"workload": NAME, "spec": {...}}.
+
+    `kernel_args` are the machine's: what they say of a driver (`ublk_drv.ublks_max=4096`) is given to its
+    module as well, as modprobe does; the kernel does that only for what is built in. `limit_s` is how long
+    the jobs may take in the guest's own time.
+    """
+    params = {**params_by_module(kernel_args), **(module_params or {})}
     return {
         "format": FORMAT,
+        "limit_ms": round(limit_s * 1000),
         "jobs": [dict(job) for job in jobs],
         "modules": [
             {"path": f"/{_module_path(index, module)}", "params": params.get(module.name, "")}

@@ -11,14 +11,16 @@ import lzma
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mqlab.errors import UnsupportedError
 
-__all__ = ["Module", "load_order", "module_files"]
+__all__ = ["Module", "load_order", "module_files", "params_by_module"]
 
 _SUFFIX = re.compile(r"\.ko(\.xz|\.gz|\.zst)?$")
+_PARAM = re.compile(r"(?P<module>[A-Za-z0-9_-]+)\.(?P<param>[A-Za-z0-9_]+(?:=.*)?)$")
 _DEPENDS = re.compile(rb"(?:^|\0)depends=([^\0]*)\0")
 
 
@@ -62,6 +64,15 @@ def _depends_of(content: bytes) -> list[str]:
     found = _DEPENDS.search(content)
     names = found.group(1).decode().split(",") if found else []
     return [name.replace("-", "_") for name in names if name]
+
+
+def params_by_module(kernel_args: Sequence[str]) -> dict[str, str]:
+    """Parameters of drivers in a kernel's arguments (`module.name=value`) by module, as insmod takes them."""
+    params: dict[str, list[str]] = {}
+    for argument in kernel_args:
+        if found := _PARAM.match(argument):
+            params.setdefault(found["module"].replace("-", "_"), []).append(found["param"])
+    return {module: " ".join(given) for module, given in params.items()}
 
 
 def load_order(folder: Path, wanted: list[str]) -> list[Module]:
