@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqlab.experiments._common import CPUS, HZ, QUEUES
-from mqlab.model import Case, Experiment, Metric, RowMap, Variant, experiment
+from mqlab.model import Case, Experiment, Guest, GuestRow, Metric, RowMap, Variant, experiment
 from mqlab.parameters import Parameter, Scalar
 
 MACHINE: dict[str, Scalar] = {"hz": 1000, "cpus": 4, "queues": 4}
@@ -18,6 +18,17 @@ SHORT_BASE = (
     "the fixed part of a controller's deletion is about 6 ms shorter in the model than the 17 ms that the "
     "thread's rows leave for it, and 8 parallel removals are little more than that part"
 )
+
+
+DISCONNECT = Guest(
+    "nvmet_disconnect",
+    {"disconnect_ms": "disconnect_ns", "connect_ready_ms": "connect_ready_ns"},
+    params={"backing": "null_blk"},
+    takes=("namespaces", "transport", "queues"),
+    counts=("synchronize_srcu", "synchronize_rcu_normal"),
+    modules=("null_blk", "nvme_tcp", "nvme_loop", "nvmet", "nvmet_tcp"),
+)
+FROM_INSIDE = GuestRow(reason="it is a time inside of the kernel, which a guest does not measure")
 
 
 def _rows() -> tuple[RowMap, ...]:
@@ -48,12 +59,13 @@ def nvme_ns_remove() -> Experiment:
         title="namespaces of an nvme controller removed in parallel",
         thread="nvme-ns-remove",
         variants=(
-            Variant("before", "one after another", {"ns_removal": "serial", "elv_flag_lock": "write"}),
-            Variant("patch-1", "in parallel", {"ns_removal": "parallel", "elv_flag_lock": "write"}),
+            Variant("before", "one after another", {"ns_removal": "serial", "elv_flag_lock": "write"}, ()),
+            Variant("patch-1", "in parallel", {"ns_removal": "parallel", "elv_flag_lock": "write"}, (1,)),
             Variant(
                 "series",
                 "in parallel, the flag set under the read lock",
                 {"ns_removal": "parallel", "elv_flag_lock": "read"},
+                (1, 2),
             ),
         ),
         cases=(
@@ -63,6 +75,7 @@ def nvme_ns_remove() -> Experiment:
                     "nvme_disconnect",
                     {**MACHINE, "namespaces": n, "transport": transport},
                     f"disconnect from a target with {n} namespaces over {transport}",
+                    guest=DISCONNECT,
                 )
                 for n, transport in POINTS
             ),
@@ -72,6 +85,7 @@ def nvme_ns_remove() -> Experiment:
                 {"hz": 1000, "cpus": 8, "threads": 8, "steps": 300},
                 "disks are deleted while sysfs switches their elevators",
                 ("before", "series"),
+                guest_reason="it is about every order of steps, which schedules of the engine go through",
             ),
         ),
         metrics=(
@@ -100,9 +114,15 @@ def nvme_ns_remove() -> Experiment:
                 after_case="tcp-64",
             ),
             RowMap(
-                "removal-still-waits", "tcp-64", "ns_remove_ms", "before", "series", finding=QUEUES_FOR_SYSFS
+                "removal-still-waits",
+                "tcp-64",
+                "ns_remove_ms",
+                "before",
+                "series",
+                finding=QUEUES_FOR_SYSFS,
+                guest=FROM_INSIDE,
             ),
-            RowMap("waits-overlap", "tcp-64", "overlap_ratio", "before", "series"),
+            RowMap("waits-overlap", "tcp-64", "overlap_ratio", "before", "series", guest=FROM_INSIDE),
             RowMap("elevator-switch-kept-out", "elevator-stress", "violations", "before", "series"),
         ),
     )

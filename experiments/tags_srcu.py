@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mqlab.experiments._common import CPUS, DEPTH, DEVICES, HZ, QUEUES, THREADS
-from mqlab.model import Case, Experiment, Metric, RowMap, Variant, experiment
+from mqlab.model import Case, Experiment, Guest, GuestRow, Metric, RowMap, Variant, experiment
 from mqlab.parameters import Parameter, Scalar
 
 MACHINE: dict[str, Scalar] = {"hz": 1000, "cpus": 16}
@@ -19,8 +19,41 @@ FOLLOW_UP_MISS = (
     "and 4 if one idles, so the rows hang on how busy the publication's CPUs were"
 )
 
+NO_PUT_OUTSIDE = (
+    "no kernel at hand drops the last reference of a ublk device outside ublk's mutex: neither a release "
+    "up to 7.3 nor a patch of the thread does"
+)
+FROM_INSIDE = GuestRow(
+    reason="it is a time inside of the kernel, which a guest does not measure; see the calls"
+)
+ENGINE_MEMORY = GuestRow(reason="the bytes are those of the model's own allocations")
+NO_ITERATOR = "no interface of a real kernel holds a tag iterator for a given time"
+
 TABLE = ("before", "patch-1", "series")
 FOLLOW_UP = ("before-put-outside", "series-put-outside")
+
+
+UBLK = Guest(
+    "ublk_lifecycle",
+    {
+        "add_dev_ms": "add_dev_ns",
+        "del_dev_ms": "del_dev_ns",
+        "stop_dev_ms": "stop_dev_ns",
+        "delete_total_ms": "delete_total_ns",
+    },
+    params={"mode": "life"},
+    takes=("devices", "threads", "queues", "depth"),
+    counts=("srcu_barrier", "cleanup_srcu_struct"),
+    modules=("ublk_drv",),
+)
+NULL_BLK = Guest(
+    "null_blk_lifecycle",
+    {"destroy_ms": "destroy_ns", "destroy_total_ms": "destroy_total_ns"},
+    takes=("devices", "threads", "queues", "depth"),
+    counts=("srcu_barrier", "cleanup_srcu_struct"),
+    modules=("null_blk",),
+)
+COUNTS = ("calls_per_op:srcu_barrier", "instructions_per_op")
 
 
 def _policies(srcu: str, argument: str, put: str) -> dict[str, Scalar]:
@@ -37,18 +70,22 @@ def tags_srcu() -> Experiment:
         title="one SRCU instance for all tag sets",
         thread="tags-srcu",
         variants=(
-            Variant("before", "an SRCU instance a set", _policies("per_set", "kept", "under_mutex")),
-            Variant("patch-1", "one instance for all", _policies("global", "kept", "under_mutex")),
-            Variant("series", "and no tag_set argument", _policies("global", "dropped", "under_mutex")),
+            Variant("before", "an SRCU instance a set", _policies("per_set", "kept", "under_mutex"), ()),
+            Variant("patch-1", "one instance for all", _policies("global", "kept", "under_mutex"), (1,)),
+            Variant(
+                "series", "and no tag_set argument", _policies("global", "dropped", "under_mutex"), (1, 2)
+            ),
             Variant(
                 "before-put-outside",
                 "an instance a set; the last reference dropped outside ublk's mutex",
                 _policies("per_set", "kept", "outside_mutex"),
+                kernel_reason=NO_PUT_OUTSIDE,
             ),
             Variant(
                 "series-put-outside",
                 "one instance for all; the last reference dropped outside ublk's mutex",
                 _policies("global", "dropped", "outside_mutex"),
+                kernel_reason=NO_PUT_OUTSIDE,
             ),
         ),
         cases=(
@@ -58,6 +95,7 @@ def tags_srcu() -> Experiment:
                 {**DEVICE, "devices": 1000, "threads": 1},
                 "delete 1000 ublk devices one after the other",
                 TABLE,
+                UBLK,
             ),
             Case(
                 "ublk-4000-16-threads",
@@ -65,6 +103,7 @@ def tags_srcu() -> Experiment:
                 {**DEVICE, "devices": 4000, "threads": 16},
                 "delete 4000 ublk devices from 16 threads",
                 (*TABLE, *FOLLOW_UP),
+                UBLK,
             ),
             Case(
                 "ublk-4000-serial",
@@ -72,6 +111,7 @@ def tags_srcu() -> Experiment:
                 {**DEVICE, "devices": 4000, "threads": 1},
                 "delete 4000 ublk devices one after the other, as in the follow-up",
                 FOLLOW_UP,
+                UBLK,
             ),
             Case(
                 "null-blk-500-serial",
@@ -79,6 +119,7 @@ def tags_srcu() -> Experiment:
                 {**DEVICE, "devices": 500, "threads": 1},
                 "destroy 500 null_blk devices one after the other",
                 TABLE,
+                NULL_BLK,
             ),
             Case(
                 "null-blk-256-16-threads",
@@ -86,6 +127,7 @@ def tags_srcu() -> Experiment:
                 {**DEVICE, "devices": 256, "threads": 16},
                 "destroy 256 null_blk devices from 16 threads",
                 TABLE,
+                NULL_BLK,
             ),
             Case(
                 "iterator-none",
@@ -93,6 +135,7 @@ def tags_srcu() -> Experiment:
                 {**MACHINE, "iterator_hold_ms": 0},
                 "delete devices while no other set is iterated",
                 ("before", "patch-1"),
+                guest_reason=NO_ITERATOR,
             ),
             Case(
                 "iterator-50-ms",
@@ -100,6 +143,7 @@ def tags_srcu() -> Experiment:
                 {**MACHINE, "iterator_hold_ms": 50},
                 "delete devices while another set is iterated for 50 ms",
                 ("before", "patch-1"),
+                guest_reason=NO_ITERATOR,
             ),
             Case(
                 "life-stress",
@@ -107,6 +151,7 @@ def tags_srcu() -> Experiment:
                 {"hz": 1000, "cpus": 8, "threads": 8, "steps": 300},
                 "devices come and go, elevators and depths change, iterators walk, all at once",
                 ("before", "patch-1", "series"),
+                guest_reason="it wants minutes on a kernel with checkers: see `mqlab stress`",
             ),
         ),
         metrics=(
@@ -119,6 +164,9 @@ def tags_srcu() -> Experiment:
             Metric("free_delay_ms", "ms", "lower"),
             Metric("bytes_per_tag_set", "bytes", "lower"),
             Metric("reports", "reports", "lower"),
+            Metric("calls_per_op:srcu_barrier", "calls", "lower"),
+            Metric("calls_per_op:cleanup_srcu_struct", "calls", "lower"),
+            Metric("instructions_per_op", "instructions", "lower"),
         ),
         parameters=(
             HZ,
@@ -130,7 +178,9 @@ def tags_srcu() -> Experiment:
             Parameter("iterator_hold_ms", "how long an iterator of another set runs", "ms", 0, 10_000, False),
         ),
         rows=(
-            RowMap("del-dev-p50-serial", "ublk-1000-serial", "del_dev_ms", "before", "patch-1"),
+            RowMap(
+                "del-dev-p50-serial", "ublk-1000-serial", "del_dev_ms", "before", "patch-1", counts=COUNTS
+            ),
             RowMap("delete-1000-serial", "ublk-1000-serial", "delete_total_ms", "before", "patch-1"),
             RowMap("delete-4000-16-threads", "ublk-4000-16-threads", "delete_total_ms", "before", "patch-1"),
             RowMap(
@@ -140,6 +190,7 @@ def tags_srcu() -> Experiment:
                 "before",
                 "patch-1",
                 finding=NULL_BLK_MISS,
+                counts=COUNTS,
             ),
             RowMap(
                 "null-blk-destroy-256-16-threads",
@@ -157,17 +208,33 @@ def tags_srcu() -> Experiment:
                 *FOLLOW_UP,
                 finding=FOLLOW_UP_MISS,
             ),
-            RowMap("barrier-grace-period", "ublk-1000-serial", "tag_set_free_wait_ms", "before", "patch-1"),
+            RowMap(
+                "barrier-grace-period",
+                "ublk-1000-serial",
+                "tag_set_free_wait_ms",
+                "before",
+                "patch-1",
+                guest=FROM_INSIDE,
+                counts=("calls_per_op:srcu_barrier",),
+            ),
             RowMap(
                 "barrier-waits-though-callbacks-done",
                 "ublk-1000-serial",
                 "tag_set_free_wait_ms",
                 "before",
                 "",
+                guest=FROM_INSIDE,
             ),
             RowMap("patch-1-brings-the-gain", "ublk-1000-serial", "del_dev_ms", "before", "patch-1"),
             RowMap("patch-2-changes-nothing", "ublk-1000-serial", "del_dev_ms", "patch-1", "series"),
-            RowMap("srcu-state-per-set", "ublk-1000-serial", "bytes_per_tag_set", "before", "patch-1"),
+            RowMap(
+                "srcu-state-per-set",
+                "ublk-1000-serial",
+                "bytes_per_tag_set",
+                "before",
+                "patch-1",
+                guest=ENGINE_MEMORY,
+            ),
             RowMap("long-iterator-delays-frees", "iterator-50-ms", "free_delay_ms", "before", "patch-1"),
             RowMap(
                 "long-iterator-delays-nothing-else",

@@ -10,9 +10,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from mqlab.errors import UsageError
+from mqlab.guest import Guest, GuestRow
 from mqlab.parameters import Parameter, Scalar, apply_settings, did_you_mean
 
-__all__ = ["Case", "Curve", "Direction", "Experiment", "Metric", "RowMap", "Variant", "experiment"]
+__all__ = [
+    "Case",
+    "Curve",
+    "Direction",
+    "Experiment",
+    "Guest",
+    "GuestRow",
+    "Metric",
+    "RowMap",
+    "Variant",
+    "experiment",
+]
 
 Direction = Literal["lower", "higher"]
 STATISTICS = ("p50", "p90", "p99", "median", "mean", "sum", "min", "max")
@@ -29,18 +41,27 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One of the things compared: policies of the same code."""
+    """One of the things compared: policies of the same code.
+
+    `patches` are the thread's patches (1 is the first) that make a real kernel this variant, () the kernel
+    without any; None is a variant that no kernel is, and `kernel_reason` says why. `fragment` stands for the
+    case's where the variant is another kind of kernel.
+    """
 
     id: str
     title: str
     policies: Mapping[str, Scalar]
+    patches: tuple[int, ...] | None = None
+    kernel_reason: str = ""
+    fragment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One point of the parameter grid. `params` is all that the workload is given.
 
-    `variants` names those that make sense here; empty means all of the experiment.
+    `variants` names those that make sense here; empty means all of the experiment. `guest` says how it is
+    done on a real kernel; without, `guest_reason` says why it is not.
     """
 
     id: str
@@ -48,6 +69,8 @@ class Case:
     params: Mapping[str, Scalar]
     title: str = ""
     variants: tuple[str, ...] = ()
+    guest: Guest | None = None
+    guest_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +79,8 @@ class RowMap:
 
     `after_case` and `after_metric` are given where the two sides differ in more than the variant. A side
     that is left empty ("") is not measured. `finding` says what was found out about a row that the sim
-    misses; it is printed only while the row is off.
+    misses; it is printed only while the row is off. `guest` tells what is other on a real kernel; `counts`
+    are metrics of the same sides that are shown beside it where they were measured.
     """
 
     row: str
@@ -67,6 +91,23 @@ class RowMap:
     statistic: str = "p50"
     after_case: str = ""
     finding: str = ""
+    guest: GuestRow | None = None
+    counts: tuple[str, ...] = ()
+
+    def on_kernel(self) -> RowMap:
+        """The same row as it is measured on a real kernel."""
+        there = self.guest
+        if there is None:
+            return self
+        return replace(
+            self,
+            case=there.case or self.case,
+            after_case="" if there.case else self.after_case,
+            metric=there.metric or self.metric,
+            before=there.before or self.before,
+            after=there.after or self.after,
+            statistic=there.statistic or self.statistic,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +201,13 @@ class Experiment:
             raise UsageError(f"no case of {self.id} runs what was chosen", f"see `mqlab show {self.id}`")
         ids = {c.id for c in kept}
         names = {v.id for v in chosen}
-        rows = tuple(
-            r
-            for r in self.rows
-            if r.case in ids and (r.after_case or r.case) in ids and {r.before, r.after} - {""} <= names
-        )
+        rows = tuple(_within(r, ids, names) for r in self.rows if _is_within(r, ids, names))
         curves = tuple(c for c in self.curves if set(c.cases) <= ids and {c.before, c.after} <= names)
         return replace(self, variants=chosen, cases=kept, rows=rows, curves=curves)
+
+    def on_kernel(self) -> Experiment:
+        """The same experiment with its rows as they are measured on a real kernel."""
+        return replace(self, rows=tuple(row.on_kernel() for row in self.rows))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -176,18 +217,47 @@ class Experiment:
     def from_dict(data: Mapping[str, Any]) -> Experiment:
         """What to_dict() gave, also after a round through JSON (which knows no tuples)."""
         fields = dict(data)
-        fields["variants"] = tuple(Variant(**v) for v in data["variants"])
-        fields["cases"] = tuple(Case(**{**c, "variants": tuple(c["variants"])}) for c in data["cases"])
+        fields["variants"] = tuple(_variant(v) for v in data["variants"])
+        fields["cases"] = tuple(_case(c) for c in data["cases"])
         fields["metrics"] = tuple(Metric(**m) for m in data["metrics"])
         fields["parameters"] = tuple(
             Parameter(**{**p, "choices": tuple(p["choices"])}) for p in data["parameters"]
         )
-        fields["rows"] = tuple(RowMap(**r) for r in data["rows"])
+        fields["rows"] = tuple(_row_map(r) for r in data["rows"])
         fields["curves"] = tuple(
             Curve(**{**c, "cases": tuple(c["cases"]), "reference": tuple(tuple(p) for p in c["reference"])})
             for c in data["curves"]
         )
         return Experiment(**fields)
+
+
+def _is_within(row: RowMap, cases: set[str], variants: set[str]) -> bool:
+    sides = {row.before, row.after} - {""}
+    return row.case in cases and (row.after_case or row.case) in cases and sides <= variants
+
+
+def _within(row: RowMap, cases: set[str], variants: set[str]) -> RowMap:
+    """The row without its place on a real kernel where that was not chosen."""
+    if _is_within(row.on_kernel(), cases, variants):
+        return row
+    return replace(row, guest=GuestRow(reason="its case on a real kernel was not chosen"))
+
+
+def _variant(data: Mapping[str, Any]) -> Variant:
+    patches = data.get("patches")
+    return Variant(**{**data, "patches": tuple(patches) if patches is not None else None})
+
+
+def _case(data: Mapping[str, Any]) -> Case:
+    guest = data.get("guest")
+    read = {"variants": tuple(data["variants"]), "guest": Guest.from_dict(guest) if guest else None}
+    return Case(**{**data, **read})
+
+
+def _row_map(data: Mapping[str, Any]) -> RowMap:
+    guest = data.get("guest")
+    read = {"counts": tuple(data.get("counts", ())), "guest": GuestRow(**guest) if guest else None}
+    return RowMap(**{**data, **read})
 
 
 _Named = TypeVar("_Named", Variant, Case)
@@ -224,9 +294,10 @@ def _check(experiment_: Experiment) -> None:
         unknown = set(case.variants) - variants
         if unknown:
             raise UsageError(f"{where}: case {case.id!r} names unknown variants", ", ".join(sorted(unknown)))
+        _check_guest(case, where)
     metrics = [m.name for m in experiment_.metrics]
-    for row in experiment_.rows:
-        if row.metric not in metrics:
+    for row in (*experiment_.rows, *(r.on_kernel() for r in experiment_.rows)):
+        if row.metric not in metrics or set(row.counts) - set(metrics):
             raise UsageError(
                 f"{where}: row {row.row!r} names an unknown metric", did_you_mean(row.metric, metrics)
             )
@@ -241,6 +312,25 @@ def _check(experiment_: Experiment) -> None:
     for curve in experiment_.curves:
         if set(curve.cases) - cases or {curve.before, curve.after} - variants:
             raise UsageError(f"{where}: curve {curve.title!r} names an unknown case or variant")
+
+
+def _check_guest(case: Case, where: str) -> None:
+    guest = case.guest
+    if guest is None:
+        return
+    missing = [name for name in guest.takes if name not in case.params]
+    if missing:
+        raise UsageError(
+            f"{where}: case {case.id!r} hands {missing[0]!r} to a guest and has no such parameter",
+            "give the case that parameter, or put it into the guest's params",
+        )
+    if guest.clock == "real" and not guest.why_real:
+        raise UsageError(f"{where}: case {case.id!r} is in real time and does not say why", "add why_real")
+    if guest.devices and guest.clock != "real":
+        raise UsageError(
+            f"{where}: case {case.id!r} has emulated devices, which run in the host's time",
+            'give its guest clock="real"',
+        )
 
 
 def experiment(function: Callable[[], Experiment]) -> Experiment:

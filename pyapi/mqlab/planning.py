@@ -42,7 +42,9 @@ def make_plan(
     def spec(case: Case, variant: Variant, run: int) -> RunSpec:
         return RunSpec(
             case.workload, target, seed + run, dict(case.params), dict(variant.policies), name, values,
-            experiment.id, case.id, variant.id,
+            experiment.id, case.id, variant.id, experiment.thread, case.guest, variant.patches,
+            variant.fragment or (case.guest.fragment if case.guest else ""),
+            variant.kernel_reason or case.guest_reason,
         )  # fmt: skip
 
     planned: list[PlannedRun] = []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from mqlab.guest import Guest
 from mqlab.model import Experiment
 from mqlab.parameters import Scalar
 
@@ -32,7 +33,9 @@ def fingerprint_id(fingerprint: Fingerprint) -> str:
 class RunSpec:
     """One run to be done: all that a workload needs, and nothing of where its samples go.
 
-    `costs` are the profile's values in nanoseconds by name; only the sim uses them.
+    `costs` are the profile's values in nanoseconds by name; only the sim uses them. A real kernel is told by
+    `guest`, by the `thread` and those of its `patches` that make the variant (None: none does, for
+    `kernel_reason`), and by the `fragment` of the variant where that has one.
     """
 
     workload: str
@@ -45,6 +48,11 @@ class RunSpec:
     experiment: str = ""
     case: str = ""
     variant: str = ""
+    thread: str = ""
+    guest: Guest | None = None
+    patches: tuple[int, ...] | None = ()
+    fragment: str = ""
+    kernel_reason: str = ""
 
     def to_json(self) -> str:
         """The text that the engine and the agent read."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import mqlab
 from mqlab.errors import UsageError
+from mqlab.guest import Guest, GuestRow
 from mqlab.model import Case, Experiment, Metric, RowMap, Variant
 from mqlab.parameters import Parameter, Scalar
 
@@ -101,6 +102,14 @@ def _minimal(**changes: object) -> Experiment:
         ({"rows": (RowMap("r", "c", "m_ms", "a", "b"),)}, "unknown variant"),
         ({"rows": (RowMap("r", "c", "m_ms", "", ""),)}, "measures no side"),
         ({"rows": (RowMap("r", "c", "m_ms", "a", "a", "p42"),)}, "statistic"),
+        ({"rows": (RowMap("r", "c", "m_ms", "a", "a", guest=GuestRow(case="d")),)}, "unknown case"),
+        ({"rows": (RowMap("r", "c", "m_ms", "a", "a", counts=("calls",)),)}, "unknown metric"),
+        ({"cases": (Case("c", "w", {}, guest=Guest("g", {}, takes=("n",))),)}, "hands 'n' to a guest"),
+        ({"cases": (Case("c", "w", {}, guest=Guest("g", {}, clock="real")),)}, "does not say why"),
+        (
+            {"cases": (Case("c", "w", {}, guest=Guest("g", {}, devices=("nvme",))),)},
+            "emulated devices, which run in the host's time",
+        ),
     ],
 )
 def test_a_definition_that_contradicts_itself_is_refused(changes: dict[str, object], message: str) -> None:
@@ -118,6 +127,22 @@ def test_the_decorator_makes_an_experiment_and_takes_the_docstring_as_question()
     assert asked.question == "Is it faster?"
     with pytest.raises(UsageError, match="returned NoneType"):
         mqlab.experiment(lambda: None)  # type: ignore[arg-type, return-value]
+
+
+def test_a_row_on_a_real_kernel_differs_only_in_what_is_said() -> None:
+    row = RowMap("r", "fast", "m_ms", "a", "b", "p99", after_case="slow")
+    assert row.on_kernel() == row
+    there = dataclasses.replace(row, guest=GuestRow(case="small", before="c")).on_kernel()
+    assert (there.case, there.after_case, there.before, there.after) == ("small", "", "c", "b")
+    assert (there.metric, there.statistic) == ("m_ms", "p99")
+    assert there.on_kernel() == there
+
+
+def test_a_row_whose_case_on_a_real_kernel_was_not_chosen_says_so() -> None:
+    chosen = mqlab.list_experiments()[1].selected(["before", "patch"], ["gen4-ssd"])
+    assert [r.guest.reason for r in chosen.rows if r.row == "alloc-cpu-share" and r.guest] == [
+        "its case on a real kernel was not chosen"
+    ]
 
 
 def test_definitions_cannot_be_changed(waits: Experiment) -> None:

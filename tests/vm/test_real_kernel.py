@@ -8,17 +8,25 @@ from dataclasses import replace
 import pytest
 
 from mqlab.errors import TimeoutError_, UnsupportedError
+from mqlab.guest import Guest
 from mqlab.records import RunSamples, RunSpec
 from mqlab.targets import get_target
 from mqlab.targets.vm import VmTarget
 
-BEFORE = {"tags_srcu": "per_set", "tag_set_argument": "kept", "ublk_final_put": "under_mutex"}
+LIFE = Guest(
+    "ublk_lifecycle",
+    {"del_dev_ms": "del_dev_ns", "delete_total_ms": "delete_total_ns"},
+    params={"mode": "life"},
+    takes=("devices", "threads", "queues", "depth"),
+    modules=("ublk_drv",),
+)
 SPEC = RunSpec(
     workload="ublk_delete",
     target="vm",
     seed=1,
     params={"hz": 1000, "cpus": 2, "devices": 12, "threads": 4, "queues": 1, "depth": 16},
-    policies=BEFORE,
+    policies={},
+    guest=LIFE,
 )
 
 
@@ -29,6 +37,7 @@ def target() -> VmTarget:
     assert isinstance(made, VmTarget)
     try:
         made.prepare()
+        made.kernels.for_spec(SPEC)
     except UnsupportedError as error:
         pytest.skip(str(error))
     return made
@@ -80,21 +89,31 @@ def test_the_kernel_is_told_as_it_was_found(two_boots: list[RunSamples]) -> None
     assert any("HZ" in note for note in run.notes)
 
 
-def test_a_variant_that_this_kernel_is_not_is_skipped_with_the_reason(target: VmTarget) -> None:
-    with pytest.raises(UnsupportedError, match="unpatched: tags_srcu is per_set there, not global"):
-        target.run(replace(SPEC, policies={**BEFORE, "tags_srcu": "global"}))
+def test_a_variant_that_is_a_patched_kernel_asks_for_the_patches(target: VmTarget) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        target.run(replace(SPEC, variant="patch-1", thread="tags-srcu", patches=(1,)))
+    assert "patch-1 is the kernel with patch 1 of the thread tags-srcu" in caught.value.message
+    assert "--thread-files" in caught.value.remedy
 
 
-def test_a_workload_that_no_guest_has_is_skipped_with_the_reason() -> None:
-    with pytest.raises(UnsupportedError, match="no workload for null_blk_destroy"):
-        get_target("vm").run(replace(SPEC, workload="null_blk_destroy"))
+def test_a_variant_that_no_kernel_is_says_why(target: VmTarget) -> None:
+    with pytest.raises(UnsupportedError, match="no kernel is spared: nobody wrote it"):
+        target.run(replace(SPEC, variant="spared", patches=None, kernel_reason="nobody wrote it"))
+
+
+def test_a_case_that_no_guest_does_says_why(target: VmTarget) -> None:
+    with pytest.raises(UnsupportedError, match="no guest does iterator: nothing holds one"):
+        target.run(replace(SPEC, guest=None, case="iterator", kernel_reason="nothing holds one"))
+    with pytest.raises(UnsupportedError, match="the agent has no workload for null_blk_destroy"):
+        target.run(replace(SPEC, guest=None, workload="null_blk_destroy"))
 
 
 @pytest.mark.slow
 def test_a_command_that_takes_too_long_comes_back_with_its_name(target: VmTarget) -> None:
-    params = {"devices": 1, "threads": 1, "cpus": 1, "limit_ms": 1, "mode": "life"}
+    params = {"devices": 1, "threads": 1, "queues": 1, "depth": 1, "cpus": 1}
+    impatient = replace(LIFE, params={"mode": "life", "limit_ms": 1})
     with pytest.raises(TimeoutError_) as caught:
-        target.run(replace(SPEC, workload="ublk_lifecycle", params=params))
+        target.run(replace(SPEC, params=params, guest=impatient))
     assert "of device 0 got no answer from the kernel within 1 ms" in caught.value.message
     assert caught.value.remedy
 

@@ -10,9 +10,18 @@ from dataclasses import dataclass
 
 from mqlab.errors import UsageError
 from mqlab.parameters import did_you_mean
-from mqlab.targets.base import Basis, Target
+from mqlab.targets.base import Basis, Manner, Target, manner_of
 
-__all__ = ["Basis", "Target", "get_target", "register_target", "target_help", "target_names"]
+__all__ = [
+    "Basis",
+    "Manner",
+    "Target",
+    "get_target",
+    "manner_of",
+    "register_target",
+    "target_help",
+    "target_names",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
+from mqlab.model import Case
 from mqlab.records import RunSamples, RunSpec
 
-__all__ = ["Basis", "Target"]
+__all__ = ["Basis", "Manner", "Target", "manner_of"]
 
 Basis = Literal["predicted", "measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a case is run: by which clock, whether one seed's run tells all that it can, and how many runs."""
+
+    clock: str
+    deterministic: bool
+    default_runs: int
 
 
 @runtime_checkable
@@ -19,7 +30,8 @@ class Target(Protocol):
     target cannot do is an UnsupportedError whose message is the reason and whose remedy says what to do:
     the plan goes on and the case is shown as skipped. Any other error ends the plan.
 
-    `deterministic`: the same spec gives the same samples, so one run tells all that this seed can tell.
+    `deterministic`: the same spec gives the same samples, so one run tells all that this seed can tell. A
+    target with a method `manner(case) -> Manner` may run some cases otherwise.
     `basis`: whether its figures are predictions of a model or measurements.
     """
 
@@ -42,3 +54,15 @@ class Target(Protocol):
     def close(self) -> None:
         """Gives back what the target holds. Not called while a run is under way."""
         ...
+
+
+@runtime_checkable
+class _KnowsManner(Protocol):
+    def manner(self, case: Case) -> Manner: ...
+
+
+def manner_of(target: Target, case: Case) -> Manner:
+    """How `target` runs the case: as it says for this case, else as it runs all."""
+    if isinstance(target, _KnowsManner):
+        return target.manner(case)
+    return Manner(target.clock, target.deterministic, target.default_runs)

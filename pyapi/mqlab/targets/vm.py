@@ -1,134 +1,94 @@
 """The target vm: a workload of the agent in a real kernel, booted for each run under QEMU.
 
-The clock is deterministic: the guest's time counts instructions, so the same spec gives the same samples,
-every nanosecond of them, however busy this machine is.
+One run is one boot: what ran before in a guest would change a deterministic figure. In deterministic mode the
+guest's time counts instructions, so the same spec gives the same samples, every nanosecond of them, however
+busy this machine is. A case that this mode cannot hold truly runs in real time, and alone.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 from mqlab.errors import SystemCallError, TimeoutError_, UnsupportedError, UsageError
-from mqlab.kernels.find import find_kernel
+from mqlab.guest import Guest
 from mqlab.kernels.kernel import Kernel
+from mqlab.model import Case
 from mqlab.parameters import Scalar
 from mqlab.records import RunSamples, RunSpec
-from mqlab.targets.base import Basis
+from mqlab.targets.base import Basis, Manner
+from mqlab.targets.guest_kernels import GuestKernels
+from mqlab.targets.guest_samples import metric_samples
 from mqlab.vm.boot import GuestReport, boot_guest
 from mqlab.vm.initramfs import agent_path, build, spec_document
 from mqlab.vm.modules import load_order
 from mqlab.vm.qemu import Machine, Qemu, find_qemu
 
-__all__ = ["DEFAULT_KERNEL", "VmTarget", "to_milliseconds"]
+__all__ = ["VmTarget"]
 
-DEFAULT_KERNEL = "debian:7.3-cloud"
-
-_MEMORY_MIB = 2048
+_DETERMINISTIC = "deterministic guest clock, 1 ns an instruction"
+_REAL_TIME = "real time"
+_REAL_TIME_RUNS = 4
 _BASE_LIMIT_S = 600.0
 _LIMIT_S_PER_DEVICE = 0.5
-_NS_PER_MS = 1e6
-
-
-def _nothing(_params: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    return {}
-
-
-def _ublk_mode(params: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """A started device is stopped and closed before it is deleted, as in the published tables."""
-    return {"mode": "life" if params.get("started", 1) else "add_del"}
-
-
-@dataclass(frozen=True)
-class _GuestWorkload:
-    """How a case's workload is done in a guest: by which workload of the agent, and with which modules.
-
-    `takes` are the case's parameters that are handed on; `translate` adds what stands for others. What is
-    left describes the machine or the model.
-    """
-
-    name: str
-    modules: tuple[str, ...]
-    takes: tuple[str, ...]
-    translate: Callable[[Mapping[str, Scalar]], dict[str, Scalar]] = _nothing
-
-
-_UBLK_PARAMS = ("devices", "threads", "queues", "depth", "mode", "limit_ms")
-
-# By the case's workload.
-_WORKLOADS: Mapping[str, _GuestWorkload] = {
-    "ublk_delete": _GuestWorkload("ublk_lifecycle", ("ublk_drv",), _UBLK_PARAMS, _ublk_mode),
-    "ublk_lifecycle": _GuestWorkload("ublk_lifecycle", ("ublk_drv",), _UBLK_PARAMS),
-}
-
-# What a kernel without any of the series does, by policy.
-_UNPATCHED: Mapping[str, Scalar] = {
-    "tags_srcu": "per_set",
-    "tag_set_argument": "kept",
-    "ublk_final_put": "under_mutex",
-}
-
-
-def to_milliseconds(samples: Mapping[str, list[int]]) -> dict[str, list[float]]:
-    """Samples in nanoseconds (`..._ns`) as milliseconds; round(value * 1e6) gives each nanosecond back."""
-    converted: dict[str, list[float]] = {}
-    for name, values in samples.items():
-        if name.endswith("_ns"):
-            converted[f"{name.removesuffix('_ns')}_ms"] = [value / _NS_PER_MS for value in values]
-        else:
-            converted[name] = [float(value) for value in values]
-    return converted
-
-
-def _tell(line: str) -> None:
-    print(f"mqlab: {line}", file=sys.stderr, flush=True)
 
 
 class VmTarget:
-    """Each run is one boot of the kernel that MQLAB_KERNEL names, by default Debian's newest 7.3."""
+    """Each run is one boot of the kernel that its variant is; GuestKernels says which."""
 
     name: ClassVar[str] = "vm"
-    clock: ClassVar[str] = "deterministic guest clock, 1 ns an instruction"
+    clock: ClassVar[str] = _DETERMINISTIC
     basis: ClassVar[Basis] = "measured"
     deterministic: ClassVar[bool] = True
     workers: ClassVar[int] = 2
     default_runs: ClassVar[int] = 1
     uses_profile: ClassVar[bool] = False
 
-    def __init__(self, kernel: str | None = None) -> None:
-        self._source = kernel or os.environ.get("MQLAB_KERNEL") or DEFAULT_KERNEL
+    def __init__(
+        self,
+        kernel: str | None = None,
+        thread_files: str | Path | None = None,
+        kernels: Mapping[str, str] | None = None,
+    ) -> None:
+        self.kernels = GuestKernels(kernel, Path(thread_files) if thread_files else None, kernels)
         self._lock = threading.Lock()
         self._cancelled = threading.Event()
+        self._turns = _Turns()
+
+    def manner(self, case: Case) -> Manner:
+        """Real time with enough runs for a test where the guest demands it, else one exact run."""
+        if case.guest is not None and case.guest.clock == "real":
+            return Manner(_REAL_TIME, False, _REAL_TIME_RUNS)
+        return Manner(_DETERMINISTIC, True, self.default_runs)
 
     def run(self, spec: RunSpec) -> RunSamples:
-        workload = _guest_workload(spec)
+        guest = _guest_of(spec)
         cancelled = self._cancelled
-        qemu, kernel, agent = self.prepare()
-        _check_policies(spec, kernel)
-        machine = Machine(cpus=_cpus(spec), memory_mib=_MEMORY_MIB, seed=spec.seed)
-        modules = load_order(kernel.modules, list(workload.modules)) if kernel.modules else []
-        document = spec_document([_job(spec, workload)], modules)
-        limit_s = _BASE_LIMIT_S + _LIMIT_S_PER_DEVICE * float(spec.params.get("devices", 0))
-        report = boot_guest(
-            qemu,
-            machine,
-            kernel.image,
-            build(agent, document, modules),
-            limit_s=limit_s,
-            is_cancelled=cancelled.is_set,
-        )
-        return _samples(spec, report, kernel, self._fingerprint(qemu, kernel, agent, machine))
+        qemu, agent = self.prepare()
+        kernel = self.kernels.for_spec(spec)
+        machine = _machine(spec, guest)
+        modules = load_order(kernel.modules, list(guest.modules)) if kernel.modules else []
+        document = spec_document([_job(spec, guest)], modules)
+        with self._turns.alone() if guest.clock == "real" else self._turns.shared():
+            report = boot_guest(
+                qemu,
+                machine,
+                kernel.image,
+                build(agent, document, modules),
+                limit_s=_BASE_LIMIT_S + _LIMIT_S_PER_DEVICE * float(spec.params.get("devices", 0)),
+                is_cancelled=cancelled.is_set,
+            )
+        return _samples(spec, guest, report, kernel, self._fingerprint(qemu, kernel, agent, machine))
 
-    def prepare(self) -> tuple[Qemu, Kernel, bytes]:
-        """Emulator, kernel and agent, found or fetched once; UnsupportedError says what is missing."""
+    def prepare(self) -> tuple[Qemu, bytes]:
+        """Emulator and agent, found once; UnsupportedError says what is missing."""
         with self._lock:
-            return self._qemu, self._kernel, self._agent
+            return self._qemu, self._agent
 
     def cancel(self) -> None:
         self._cancelled.set()
@@ -141,10 +101,6 @@ class VmTarget:
     @cached_property
     def _qemu(self) -> Qemu:
         return find_qemu()
-
-    @cached_property
-    def _kernel(self) -> Kernel:
-        return find_kernel(self._source, say=_tell)
 
     @cached_property
     def _agent(self) -> bytes:
@@ -163,39 +119,62 @@ class VmTarget:
         }
 
 
-def _guest_workload(spec: RunSpec) -> _GuestWorkload:
-    workload = _WORKLOADS.get(spec.workload)
-    if workload is None:
+class _Turns:
+    """Guests in deterministic mode run side by side; one in real time has the machine for itself."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._shared = 0
+        self._alone = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone)
+            self._shared += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._shared -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone and not self._shared)
+            self._alone = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._alone = False
+                self._changed.notify_all()
+
+
+def _guest_of(spec: RunSpec) -> Guest:
+    if spec.guest is None:
         raise UnsupportedError(
-            f"the agent of a guest has no workload for {spec.workload}",
-            "run this case with --target sim or native",
+            f"no guest does {spec.case or spec.workload}: "
+            f"{spec.kernel_reason or f'the agent has no workload for {spec.workload}'}",
+            "run it with --target sim",
         )
-    return workload
+    return spec.guest
 
 
-def _is_known(kernel: Kernel) -> bool:
-    """Whether _UNPATCHED describes it: the threads are about 7.3."""
-    return kernel.release == "7.3" or kernel.release.startswith("7.3.")
+def _machine(spec: RunSpec, guest: Guest) -> Machine:
+    return Machine(
+        cpus=guest.cpus_for(spec.params),
+        memory_mib=guest.memory_mib,
+        clock=guest.clock,
+        seed=spec.seed,
+        kernel_args=guest.kernel_args,
+    )
 
 
-def _check_policies(spec: RunSpec, kernel: Kernel) -> None:
-    for name, value in spec.policies.items():
-        has = _UNPATCHED.get(name)
-        if value != has:
-            raise UnsupportedError(
-                f"the kernel {kernel.release} is unpatched: {name} is {has or 'unknown'} there, not {value}",
-                "measure this variant with --target sim",
-            )
-
-
-def _cpus(spec: RunSpec) -> int:
-    return int(spec.params.get("cpus", 2))
-
-
-def _job(spec: RunSpec, workload: _GuestWorkload) -> dict[str, Any]:
-    taken = {name: value for name, value in spec.params.items() if name in workload.takes}
-    params = {**workload.translate(spec.params), **taken}
-    return {"workload": workload.name, "spec": {"target": "device", "seed": spec.seed, "params": params}}
+def _job(spec: RunSpec, guest: Guest) -> dict[str, Any]:
+    params = guest.workload_params(spec.params)
+    return {"workload": guest.workload, "spec": {"target": "device", "seed": spec.seed, "params": params}}
 
 
 def _raise_job_error(error: Mapping[str, Any], report: GuestReport) -> None:
@@ -216,7 +195,7 @@ def _raise_job_error(error: Mapping[str, Any], report: GuestReport) -> None:
 
 
 def _samples(
-    spec: RunSpec, report: GuestReport, kernel: Kernel, fingerprint: Mapping[str, Scalar]
+    spec: RunSpec, guest: Guest, report: GuestReport, kernel: Kernel, fingerprint: Mapping[str, Scalar]
 ) -> RunSamples:
     job = report.result["jobs"][0]
     if not job["ok"]:
@@ -227,8 +206,6 @@ def _samples(
         notes.append(
             f"the guest was not quiet: {1 - quiet['idle_share']:.0%} of its CPUs' time was used before"
         )
-    if spec.policies and not _is_known(kernel):
-        notes.append(f"the variants are those of 7.3; {kernel.release} was measured as it is")
     hz = kernel.hz()
     if hz is not None and spec.params.get("hz", hz) != hz:
         notes.append(f"{kernel.release} is built for HZ {hz}; the case asks for {spec.params['hz']}")
@@ -237,7 +214,7 @@ def _samples(
     if hz is not None:
         conditions["hz"] = hz
     return RunSamples(
-        to_milliseconds(job["samples"]),
+        metric_samples(guest, job["samples"]),
         {**job["counters"], "quiet_wait_ns": quiet["waited_ns"]},
         tuple(notes),
         conditions,

@@ -1,0 +1,76 @@
+"""How a case is done on a real kernel: in a guest, by the agent. Plain, immutable data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mqlab.parameters import Scalar
+
+__all__ = ["Clock", "Guest", "GuestRow"]
+
+# deterministic: the guest's time counts instructions, one CPU executes at a time, no emulated device.
+# real: the guest's time is the host's.
+Clock = Literal["deterministic", "real"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """The machine, the kernel and the agent's workload that stand for a case.
+
+    `takes` are the case's parameters that are handed to the workload by their own names, `params` what it is
+    given besides. `metrics` says which of the agent's samples is which metric ("calls_per_op:FUNCTION" and
+    "instructions_per_op" are exact counts); units that differ are converted, samples that are not named
+    keep their names. `counts` are functions whose calls are kept as metrics of their own.
+
+    `fragment` is the kind of kernel (base, rt, debug), `devices` are emulated ones ("virtio-scsi:queues=8")
+    and demand the clock "real", as does what needs CPUs that work at once; `why_real` says which it is.
+    `cpus` 0 means the case's own.
+    """
+
+    workload: str
+    metrics: Mapping[str, str]
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    takes: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    clock: Clock = "deterministic"
+    why_real: str = ""
+    devices: tuple[str, ...] = ()
+    fragment: str = "base"
+    cpus: int = 0
+    memory_mib: int = 2048
+    modules: tuple[str, ...] = ()
+    kernel_args: tuple[str, ...] = ()
+
+    def workload_params(self, case_params: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """What the agent's workload is given for a case with these parameters."""
+        return {**self.params, **{name: case_params[name] for name in self.takes if name in case_params}}
+
+    def cpus_for(self, case_params: Mapping[str, Scalar]) -> int:
+        """CPUs of the guest."""
+        return self.cpus or int(case_params.get("cpus", 2))
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Guest:
+        """From plain data, also after a round through JSON, which knows no tuples."""
+        lists = ("takes", "counts", "devices", "modules", "kernel_args")
+        return Guest(**{**data, **{name: tuple(data[name]) for name in lists if name in data}})
+
+
+@dataclass(frozen=True, slots=True)
+class GuestRow:
+    """Where a published row is measured on a real kernel, as far as that differs from the sim ("": as there).
+
+    `note` says so under the row. A row that means nothing with fewer than `host_cpus` CPUs in the machine is
+    not judged there. A `reason` says why no real kernel of ours measures it at all.
+    """
+
+    case: str = ""
+    metric: str = ""
+    before: str = ""
+    after: str = ""
+    statistic: str = ""
+    note: str = ""
+    host_cpus: int = 1
+    reason: str = ""
