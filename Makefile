@@ -6,7 +6,7 @@ JOBS ?= 2
 CMAKE := .venv/bin/cmake
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: setup reproduce test check format stubs asan tsan bench clean
+.PHONY: setup reproduce test test-kernels check format stubs asan tsan bench clean
 
 setup:
 	@JOBS=$(JOBS) scripts/setup.sh develop
@@ -22,6 +22,10 @@ test: setup
 	$(CMAKE) --build build/editable --parallel $(JOBS)
 	ctest --test-dir build/editable --output-on-failure --parallel $(JOBS) $(CTEST_ARGS)
 	python -m pytest $(PYTEST_ARGS)
+
+# What needs kernels that take long to build, or the thread files, whose folder MQLAB_THREAD_FILES names.
+test-kernels: setup
+	MQLAB_TEST_KERNELS=1 python -m pytest -m kernels --timeout=7200 -rs $(PYTEST_ARGS)
 
 # Everything that reads the code without running it: formatting, linters, types, arrows, layers, stubs.
 check: setup

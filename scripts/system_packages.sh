@@ -14,6 +14,12 @@ Python 3.11 or newer with its headers and the venv module|find_python|use|PYTHON
 doctest|probe_include doctest/doctest.h|develop|doctest-dev
 rapidcheck|probe_include rapidcheck.h|develop|librapidcheck-dev
 QEMU for x86|probe_qemu|develop|qemu-system-x86
+flex (to build kernels)|probe_program flex|develop|flex
+bison (to build kernels)|probe_program bison|develop|bison
+bc (to build kernels)|probe_program bc|develop|bc
+patch (to build kernels)|probe_program patch|develop|patch
+libelf (to build kernels)|probe_include gelf.h|develop|libelf-dev
+OpenSSL's headers (to build kernels)|probe_include openssl/opensslv.h|develop|libssl-dev
 Google Benchmark|probe_include benchmark/benchmark.h|develop|libbenchmark-dev
 NEEDS
 }
@@ -24,7 +30,8 @@ readonly OPTIONAL_PACKAGES=(ccache)
 # Preprocessing answers in milliseconds, so that every `make` can afford to ask.
 preprocesses() { "${CXX:-c++}" -std=c++20 -x c++ -E - >/dev/null 2>&1; }
 probe_include() { printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$1" | preprocesses; }
-probe_qemu() { command -v qemu-system-x86_64 >/dev/null; }
+probe_qemu() { probe_program qemu-system-x86_64; }
+probe_program() { command -v "$1" >/dev/null; }
 probe_compiler() {
   printf '#include <version>\n#if __cpp_concepts < 201907L || __cpp_lib_semaphore < 201907L\n#error\n#endif\n' | preprocesses
 }

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from mqlab.execution import Progress
 
-__all__ = ["progress_bar"]
+__all__ = ["build_progress", "progress_bar"]
+
+_LINE_EVERY_S = 30.0
 
 
 @contextmanager
@@ -35,11 +38,34 @@ def progress_bar(wanted: Progress | bool, title: str) -> Iterator[Progress | Non
         bar.close()
 
 
-def _make_bar(title: str) -> Any:
+@contextmanager
+def build_progress(title: str) -> Iterator[Callable[[int, int, str], None]]:
+    """For what compiles: a bar where somebody looks, otherwise a line on stderr every half minute."""
+    bar = _make_bar(title, unit="object") if _in_notebook() or sys.stderr.isatty() else None
+    said = time.monotonic()
+
+    def show(done: int, planned: int, what: str) -> None:
+        nonlocal said
+        if bar is not None:
+            bar.total = planned
+            bar.set_postfix_str(what[-40:], refresh=False)
+            bar.update(done - bar.n)
+        elif time.monotonic() - said >= _LINE_EVERY_S:
+            said = time.monotonic()
+            print(f"mqlab: {title}: {done} of about {planned} objects", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _make_bar(title: str, unit: str = "run") -> Any:
     if _in_notebook() and _has_widgets():
         from tqdm.notebook import tqdm as notebook_bar
 
-        return notebook_bar(total=1, desc=title, unit="run")
+        return notebook_bar(total=1, desc=title, unit=unit)
     from tqdm import tqdm
 
     size = os.get_terminal_size(sys.stderr.fileno()) if sys.stderr.isatty() else os.terminal_size((0, 0))
@@ -47,7 +73,7 @@ def _make_bar(title: str) -> Any:
     fitted: dict[str, Any] = (
         {"dynamic_ncols": True} if size.columns and size.lines else {"ncols": 79, "nrows": 24}
     )
-    return tqdm(total=1, desc=title, unit="run", file=sys.stderr, leave=False, **fitted)
+    return tqdm(total=1, desc=title, unit=unit, file=sys.stderr, leave=False, **fitted)
 
 
 def _in_notebook() -> bool:

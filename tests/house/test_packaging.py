@@ -72,7 +72,7 @@ def test_the_sdist_holds_the_sources_and_no_build(sdist: Path) -> None:
 def test_the_wheel_holds_what_runs_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    data = ["experiments/tags_srcu.py", "_published/tags-srcu.toml"]
+    data = ["experiments/tags_srcu.py", "_published/tags-srcu.toml", "_kernel_configs/base.config"]
     for wanted in ("_core.pyi", "py.typed", "errors.py", *data):
         assert f"mqlab/{wanted}" in names
     assert [name for name in names if name.startswith("mqlab/_core.") and name.endswith(".so")]

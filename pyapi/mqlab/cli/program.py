@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 import click
 
-from mqlab.cli import listing, running, storing
+from mqlab.cli import kernel, listing, running, storing
 from mqlab.errors import MqlabError
 
 __all__ = ["cli", "main"]
@@ -26,6 +26,7 @@ _OF_KIND: Final = {
     "system": 4,
     "timeout": 4,
     "violation": 1,
+    "build": 1,
     "internal": 3,
 }
 
@@ -45,6 +46,7 @@ for command in (
     listing.show_command,
     running.run_command,
     running.reproduce_command,
+    kernel.kernel_group,
     storing.store_group,
     listing.completion_command,
 ):

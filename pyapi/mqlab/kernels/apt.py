@@ -22,8 +22,8 @@ from mqlab.kernels.apt_sources import Source, debian_source, read_sources
 __all__ = ["OTHER_SOURCES", "Package", "PrivateApt", "open_apt"]
 
 OTHER_SOURCES = (
-    "use another source of kernels: image:PATH (a vmlinuz or bzImage of yours) or installed:RELEASE "
-    "(one in /boot), as MQLAB_KERNEL"
+    "use another source of kernels: image:PATH (a vmlinuz or bzImage of yours), installed:RELEASE (one in "
+    "/boot), or tree:PATH@REF (built from your own git tree); as --kernel or MQLAB_KERNEL"
 )
 
 _FRESH_S = 24 * 3600.0

@@ -6,6 +6,7 @@ interrupted fetch leaves nothing that looks like a kernel.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -13,10 +14,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mqlab.errors import UnsupportedError
-from mqlab.kernels.kernel import Kernel
+from mqlab.kernels.kernel import Kernel, PatchNote
 
 __all__ = ["KernelCache", "cache_root"]
 
@@ -36,10 +39,12 @@ class KernelCache:
     def __init__(self, root: Path | None = None) -> None:
         self.root = root if root is not None else cache_root()
         self.entries = self.root / "kernels"
+        self.sources = self.root / "sources"
+        self.trees = self.root / "trees"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One process at a time, for what fetches or builds."""
+        """One process at a time, for what fetches."""
         try:
             self.entries.mkdir(parents=True, exist_ok=True)
             lock = (self.root / "kernels.lock").open("a")
@@ -71,6 +76,10 @@ class KernelCache:
             "image": str(kernel.image.relative_to(staged)),
             "modules": str(kernel.modules.relative_to(staged)) if kernel.modules else None,
             "config": str(kernel.config.relative_to(staged)) if kernel.config else None,
+            "compiler": kernel.compiler,
+            "fragment": kernel.fragment,
+            "patches": [asdict(patch) for patch in kernel.patches],
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         (staged / _DESCRIPTION).write_text(json.dumps(fields, indent=2) + "\n")
         entry = self.entries / name
@@ -98,7 +107,23 @@ class KernelCache:
             image=entry / fields["image"],
             modules=entry / fields["modules"] if fields["modules"] else None,
             config=entry / fields["config"] if fields["config"] else None,
+            compiler=fields.get("compiler", ""),
+            fragment=fields.get("fragment", ""),
+            patches=tuple(
+                PatchNote(p["id"], p["title"], tuple(p["files"])) for p in fields.get("patches", [])
+            ),
+            name=name,
+            made=fields.get("made", ""),
         )
+
+    def find_key(self, key: str) -> Kernel | None:
+        """The entry whose name ends in the key of what it was built from."""
+        return next((self.find(name) for name in self.names() if name.endswith(f"-{key}")), None)
+
+    def mark_used(self, name: str) -> None:
+        """Prune removes what was not used for longest."""
+        with contextlib.suppress(OSError):
+            os.utime(self.entries / name)
 
     def names(self) -> list[str]:
         """Of all entries that can be read."""

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Kernel", "config_value"]
+__all__ = ["Kernel", "PatchNote", "config_value"]
 
 _HASH_DIGITS = 16
 
@@ -19,11 +19,22 @@ def config_value(text: str, name: str) -> str | None:
 
 
 @dataclass(frozen=True)
+class PatchNote:
+    """What a kernel keeps of a patch that it was built with."""
+
+    id: str
+    title: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Kernel:
     """An image with its modules and configuration.
 
     `source` is what was asked for, `version` the full version of what came; `modules` is a folder like
-    lib/modules/RELEASE. Configuration and modules may be unknown for an image of the user's own.
+    lib/modules/RELEASE. Configuration and modules may be unknown for an image of the user's own. Compiler,
+    fragment and patches are those of a kernel that was built here; `name` is that of its entry in the cache,
+    and `made` the time (UTC) when it came there.
     """
 
     source: str
@@ -32,6 +43,16 @@ class Kernel:
     image: Path
     modules: Path | None = None
     config: Path | None = None
+    compiler: str = ""
+    fragment: str = ""
+    patches: tuple[PatchNote, ...] = ()
+    name: str = ""
+    made: str = ""
+
+    @property
+    def patch_ids(self) -> tuple[str, ...]:
+        """The same for the same changes, whatever file they came from."""
+        return tuple(patch.id for patch in self.patches)
 
     def config_text(self) -> str:
         return self.config.read_text(errors="replace") if self.config is not None else ""

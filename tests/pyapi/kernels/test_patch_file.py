@@ -199,6 +199,7 @@ POSTED = {
 }
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("thread", POSTED)
 def test_the_threads(thread: str) -> None:
     folder = os.environ.get("MQLAB_THREAD_FILES")
