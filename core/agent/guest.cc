@@ -24,6 +24,7 @@
 #include "agent/frames.h"
 #include "agent/quiet.h"
 #include "agent/runner.h"
+#include "agent/symbols.h"
 #include "agent/watchdog.h"
 #include "base/error.h"
 
@@ -179,6 +180,10 @@ Json run_spec(FrameWriter& frames, int line) {
   stage("run");
   Json result = run_jobs(spec);
   result["modules"] = modules;
+  if (spec.value("symbols", false)) {
+    stage("symbols");
+    frames.send("symbols", to_text({{"text", kernel_functions()}}));
+  }
   result["quiet"] = quiet;
   return result;
 }

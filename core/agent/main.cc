@@ -8,6 +8,7 @@
 #include <string>
 
 #include "agent/guest.h"
+#include "agent/marks.h"
 #include "agent/runner.h"
 #include "base/cancel.h"
 #include "base/error.h"
@@ -25,7 +26,8 @@ constexpr int kInterrupted = 130;
 
 constexpr const char* kUsage =
     "usage: mqlab-agent run SPEC.json    run the jobs of a spec, print the result as JSON\n"
-    "       mqlab-agent list             print the workloads it knows as JSON\n";
+    "       mqlab-agent list             print the workloads it knows as JSON\n"
+    "       mqlab-agent marks            print where an observer of its guest looks, as JSON\n";
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -68,10 +70,16 @@ int list() {
   return kDone;
 }
 
+int marks() {
+  std::printf("%s\n", mqlab::agent::to_text(mqlab::agent::mark_addresses()).c_str());
+  return kDone;
+}
+
 int run_as_program(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   if (command == "run" && argc == 3) return run_file(argv[2]);
   if (command == "list" && argc == 2) return list();
+  if (command == "marks" && argc == 2) return marks();
   std::fputs(kUsage, stderr);
   return kBadUsage;
 }

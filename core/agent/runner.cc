@@ -7,6 +7,7 @@
 #include <iterator>
 #include <thread>
 
+#include "agent/marks.h"
 #include "base/error.h"
 #include "workloads/workload.h"
 
@@ -25,6 +26,7 @@ std::string first_line_of(const char* path) {
 Json run_job(const Json& job) {
   const auto name = job.at("workload").get<std::string>();
   Json outcome = {{"workload", name}};
+  mqlab_job_begin();
   try {
     Json result = workloads::run_workload(name, job.at("spec"));
     outcome["ok"] = true;

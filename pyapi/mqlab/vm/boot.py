@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlab.errors import MqlabError, SystemCallError, TimeoutError_
+from mqlab.vm.counter import Counter
 from mqlab.vm.failed import keep_log
 from mqlab.vm.frames import Console, parse_console
 from mqlab.vm.pinning import on_one_cpu
@@ -46,13 +47,19 @@ class GuestTimeoutError(_EvidencedError, TimeoutError_):
 
 @dataclass(frozen=True)
 class GuestReport:
-    """A boot that came to its end. `notes` are what a reader of its figures should know."""
+    """A boot that came to its end.
+
+    `notes` are what a reader of its figures should know. `counted` is what the plugin wrote, and
+    `symbols_told` what the agent told of the kernel's functions, both as text (see counts.py and symbols.py).
+    """
 
     result: dict[str, Any]
     dmesg: str
     console: str
     wall_s: float
     notes: tuple[str, ...] = ()
+    counted: str | None = None
+    symbols_told: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,7 @@ class _End:
     machine: Machine
     console: Console
     said_by_qemu: str
+    counted: str | None
 
     @property
     def dmesg(self) -> str:
@@ -149,7 +157,8 @@ def _report(end: _End, wall_s: float) -> GuestReport:
         )
     if "error" in result:
         _raise_agent_error(end, result["error"])
-    return GuestReport(result, end.dmesg, end.console.text, wall_s, notes)
+    told = (end.console.last("symbols") or {}).get("text")
+    return GuestReport(result, end.dmesg, end.console.text, wall_s, notes, end.counted, told)
 
 
 def _start(command: list[str], machine: Machine, log: Path) -> subprocess.Popen[bytes]:
@@ -171,6 +180,7 @@ def boot_guest(
     initramfs: bytes,
     *,
     limit_s: float = 600.0,
+    counter: Counter | None = None,
     on_stage: Callable[[str], None] | None = None,
     is_cancelled: Callable[[], bool] = _never,
 ) -> GuestReport:
@@ -181,15 +191,25 @@ def boot_guest(
     """
     host_cpus = 1 if machine.clock == "deterministic" else min(machine.cpus, os.cpu_count() or 1)
     with tempfile.TemporaryDirectory(prefix="mqlab-vm-") as folder:
-        initramfs_path, console, log = (Path(folder) / name for name in ("initramfs", "console", "log"))
+        initramfs_path, console, log, counted = (
+            Path(folder) / name for name in ("initramfs", "console", "log", "counted")
+        )
         initramfs_path.write_bytes(initramfs)
         console.touch()
         begin_s = time.monotonic()
-        process = _start([str(qemu.program), *machine.options(image, initramfs_path, console)], machine, log)
+        options = machine.options(image, initramfs_path, console)
+        if counter is not None:
+            options += counter.options(counted)
+        process = _start([str(qemu.program), *options], machine, log)
         watch = Watch(console, replace(Limits(), work_s=limit_s), host_cpus, on_stage)
         reason = watch.wait(process, is_cancelled)
         wall_s = time.monotonic() - begin_s
-        end = _End(machine, parse_console(console.read_bytes()), log.read_text(errors="replace"))
+        end = _End(
+            machine,
+            parse_console(console.read_bytes()),
+            log.read_text(errors="replace"),
+            counted.read_text() if counted.is_file() else None,
+        )
         if reason is not None:
             _raise_timeout(end, reason)
         return _report(end, wall_s)

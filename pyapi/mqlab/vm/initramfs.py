@@ -43,17 +43,19 @@ def spec_document(
     kernel_args: Sequence[str] = (),
     quiet: Mapping[str, Any] | None = None,
     limit_s: float = GUEST_LIMIT_S,
+    symbols: bool = False,
 ) -> dict[str, Any]:
     """What the agent reads: jobs are {"workload": NAME, "spec": {...}}.
 
     `kernel_args` are the machine's: what they say of a driver (`ublk_drv.ublks_max=4096`) is given to its
     module as well, as modprobe does; the kernel does that only for what is built in. `limit_s` is how long
-    the jobs may take in the guest's own time.
+    the jobs may take in the guest's own time; `symbols` has the agent tell the kernel's functions afterwards.
     """
     params = {**params_by_module(kernel_args), **(module_params or {})}
     return {
         "format": FORMAT,
         "limit_ms": round(limit_s * 1000),
+        "symbols": symbols,
         "jobs": [dict(job) for job in jobs],
         "modules": [
             {"path": f"/{_module_path(index, module)}", "params": params.get(module.name, "")}
