@@ -22,11 +22,12 @@ from mqlab.model import Case
 from mqlab.parameters import Scalar
 from mqlab.records import RunSamples, RunSpec
 from mqlab.targets.base import Basis, Manner
+from mqlab.targets.guest_counts import count_counters, count_samples
 from mqlab.targets.guest_kernels import GuestKernels
 from mqlab.targets.guest_samples import metric_samples
-from mqlab.vm.boot import GuestReport, boot_guest
-from mqlab.vm.initramfs import agent_path, build, spec_document
-from mqlab.vm.modules import load_order
+from mqlab.vm.boot import GuestReport
+from mqlab.vm.guest import GuestRun, GuestSetup
+from mqlab.vm.initramfs import agent_path
 from mqlab.vm.qemu import Machine, Qemu, find_qemu
 
 __all__ = ["VmTarget"]
@@ -72,18 +73,17 @@ class VmTarget:
         qemu, agent = self.prepare()
         kernel = self.kernels.for_spec(spec)
         machine = _machine(spec, guest)
-        modules = load_order(kernel.modules, list(guest.modules)) if kernel.modules else []
-        document = spec_document([_job(spec, guest)], modules)
+        setup = GuestSetup(
+            qemu,
+            machine,
+            kernel,
+            agent,
+            guest.modules,
+            limit_s=_BASE_LIMIT_S + _LIMIT_S_PER_DEVICE * float(spec.params.get("devices", 0)),
+        )
         with self._turns.alone() if guest.clock == "real" else self._turns.shared():
-            report = boot_guest(
-                qemu,
-                machine,
-                kernel.image,
-                build(agent, document, modules),
-                limit_s=_BASE_LIMIT_S + _LIMIT_S_PER_DEVICE * float(spec.params.get("devices", 0)),
-                is_cancelled=cancelled.is_set,
-            )
-        return _samples(spec, guest, report, kernel, self._fingerprint(qemu, kernel, agent, machine))
+            done = setup.boot([_job(spec, guest)], is_cancelled=cancelled.is_set)
+        return _samples(spec, guest, done, kernel, self._fingerprint(qemu, kernel, agent, machine))
 
     def prepare(self) -> tuple[Qemu, bytes]:
         """Emulator and agent, found once; UnsupportedError says what is missing."""
@@ -169,6 +169,7 @@ def _machine(spec: RunSpec, guest: Guest) -> Machine:
         clock=guest.clock,
         seed=spec.seed,
         kernel_args=guest.kernel_args,
+        devices=guest.devices,
     )
 
 
@@ -195,13 +196,15 @@ def _raise_job_error(error: Mapping[str, Any], report: GuestReport) -> None:
 
 
 def _samples(
-    spec: RunSpec, guest: Guest, report: GuestReport, kernel: Kernel, fingerprint: Mapping[str, Scalar]
+    spec: RunSpec, guest: Guest, done: GuestRun, kernel: Kernel, fingerprint: Mapping[str, Scalar]
 ) -> RunSamples:
+    report = done.report
     job = report.result["jobs"][0]
     if not job["ok"]:
         _raise_job_error(job["error"], report)
     quiet = report.result["quiet"]
-    notes = [*job["notes"]]
+    notes = [*job["notes"], *done.notes]
+    counts = done.counts.jobs[0] if done.counts and done.counts.jobs else None
     if not quiet["quiet"]:
         notes.append(
             f"the guest was not quiet: {1 - quiet['idle_share']:.0%} of its CPUs' time was used before"
@@ -214,8 +217,8 @@ def _samples(
     if hz is not None:
         conditions["hz"] = hz
     return RunSamples(
-        metric_samples(guest, job["samples"]),
-        {**job["counters"], "quiet_wait_ns": quiet["waited_ns"]},
+        metric_samples(guest, job["samples"] | count_samples(guest, job["counters"], counts)),
+        {**job["counters"], **count_counters(guest, counts), "quiet_wait_ns": quiet["waited_ns"]},
         tuple(notes),
         conditions,
         fingerprint,

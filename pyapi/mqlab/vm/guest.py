@@ -17,7 +17,7 @@ from mqlab.vm.modules import Module, load_order
 from mqlab.vm.qemu import Machine, Qemu
 from mqlab.vm.symbols import Symbols, known_symbols, parse_told, remember_symbols
 
-__all__ = ["Guest", "GuestRun"]
+__all__ = ["GuestRun", "GuestSetup"]
 
 _NO_SYMBOLS = Symbols((), ())
 
@@ -36,7 +36,7 @@ class GuestRun:
 
 
 @dataclass(frozen=True)
-class Guest:
+class GuestSetup:
     """A kernel in a machine, with the agent and the modules that its jobs want; each boot() is a fresh start.
 
     `counting` asks for exact counts of instructions and calls, which need a deterministic clock; they change
@@ -108,6 +108,6 @@ class Guest:
             remember_symbols(self.kernel.image, self._loaded, told)
         return parse_told(told)
 
-    def with_machine(self, **changes: Any) -> Guest:
+    def with_machine(self, **changes: Any) -> GuestSetup:
         """The same guest in another machine."""
         return replace(self, machine=replace(self.machine, **changes))
