@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,9 @@ constexpr milliseconds kOpenPause{10};
 // How long a queue without work sleeps before it looks whether it was told to end. Long, since each look
 // disturbs what is measured; STOP_DEV wakes a queue at once.
 constexpr milliseconds kIdleTurn{10000};
+// How long requests are held back when no more come. Whoever waits for one of them would wait for ever: the scan for
+// partitions at START_DEV, a reader at its end, a STOP_DEV.
+constexpr milliseconds kHoldLimit{10};
 
 // udev opens a new node for a moment, and a freed id lingers: try for a while.
 int open_char_device(std::uint32_t id) {
@@ -73,31 +77,40 @@ class Region {
 // One hardware queue: its ring, descriptors and buffers.
 class Queue {
  public:
-  Queue(int fd, const ublk::DevInfo& info, std::uint16_t id)
+  Queue(int fd, const ublk::DevInfo& info, std::uint16_t id, const CompletionOrder& order)
       : fd_(fd),
         id_(id),
         depth_(info.queue_depth),
         buffer_size_(info.max_io_buf_bytes),
+        held_(order, id),
         descriptors_(fd, round_to_page(depth_ * sizeof(ublk::IoDesc)), PROT_READ, MAP_SHARED | MAP_POPULATE,
                      id * round_to_page(ublk::kMaxQueueDepth * sizeof(ublk::IoDesc))),
         buffers_(-1, static_cast<std::size_t>(depth_) * buffer_size_, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0) {}
 
-  void run(const std::atomic<bool>& ending, std::atomic<std::uint64_t>& served) {
+  void run(const std::atomic<bool>& ending, std::atomic<std::uint64_t>& served, std::atomic<std::uint64_t>& let_go) {
     // The ring is made here because a ublk command must come from one task.
     io::Ring ring({.entries = depth_});
+    std::vector<io::Completion> arrived(depth_);
     for (std::uint16_t tag = 0; tag < depth_; ++tag) issue(ring, tag, ublk::kIoFetchReq, 0);
     std::uint32_t fetched = depth_;
-    while (fetched > 0 && !ending.load(std::memory_order_relaxed)) {
-      const auto completion = ring.wait(kIdleTurn);
-      if (!completion) continue;
-      if (completion->result != ublk::kIoResOk) {
-        --fetched;  // the command was cancelled or refused: this tag is done
-        continue;
-      }
-      const auto tag = static_cast<std::uint16_t>(completion->user_data);
+    const auto answer = [&](std::uint16_t tag) {
       issue(ring, tag, ublk::kIoCommitAndFetchReq, bytes_of(tag));
       served.fetch_add(1, std::memory_order_relaxed);
+    };
+    while (fetched > 0 && !ending.load(std::memory_order_relaxed)) {
+      if (!ring.submit_and_wait(1, held_.empty() ? kIdleTurn : kHoldLimit)) {
+        if (held_.answer_all(answer) > 0) let_go.fetch_add(1, std::memory_order_relaxed);
+        continue;
+      }
+      for (const io::Completion& completion : std::span(arrived).first(ring.pop_all(arrived))) {
+        if (completion.result == ublk::kIoResOk) {
+          held_.take(static_cast<std::uint16_t>(completion.user_data));
+        } else {
+          --fetched;  // the command was cancelled or refused: this tag is done
+        }
+      }
+      held_.answer_surplus(answer);
     }
   }
 
@@ -129,6 +142,7 @@ class Queue {
   std::uint16_t id_;
   std::uint16_t depth_;
   std::uint64_t buffer_size_;
+  HoldBack held_;
   Region descriptors_;
   Region buffers_;
 };
@@ -136,10 +150,10 @@ class Queue {
 }  // namespace
 
 struct UblkNullServer::State {
-  explicit State(const ublk::DevInfo& info) : fd(open_char_device(info.dev_id)) {
+  State(const ublk::DevInfo& info, const CompletionOrder& order) : fd(open_char_device(info.dev_id)) {
     try {
       for (std::uint16_t id = 0; id < info.nr_hw_queues; ++id) {
-        queues.push_back(std::make_unique<Queue>(fd, info, id));
+        queues.push_back(std::make_unique<Queue>(fd, info, id, order));
       }
       failures.resize(queues.size());
       for (std::size_t id = 0; id < queues.size(); ++id) {
@@ -160,7 +174,7 @@ struct UblkNullServer::State {
 
   void serve(std::size_t id) {
     try {
-      queues[id]->run(ending, served);
+      queues[id]->run(ending, served, let_go);
     } catch (...) {
       failures[id] = std::current_exception();
     }
@@ -186,12 +200,14 @@ struct UblkNullServer::State {
   int fd;
   std::atomic<bool> ending{false};
   std::atomic<std::uint64_t> served{0};
+  std::atomic<std::uint64_t> let_go{0};
   std::vector<std::unique_ptr<Queue>> queues;
   std::vector<std::exception_ptr> failures;
   std::vector<std::thread> threads;
 };
 
-UblkNullServer::UblkNullServer(const ublk::DevInfo& info) : state_(std::make_unique<State>(info)) {}
+UblkNullServer::UblkNullServer(const ublk::DevInfo& info, const CompletionOrder& order)
+    : state_(std::make_unique<State>(info, order)) {}
 UblkNullServer::~UblkNullServer() = default;
 
 void UblkNullServer::join() {
@@ -204,6 +220,8 @@ void UblkNullServer::join() {
 void UblkNullServer::close_device() { state_->close_all(); }
 
 std::uint64_t UblkNullServer::requests_served() const { return state_->served.load(std::memory_order_relaxed); }
+
+std::uint64_t UblkNullServer::times_let_go() const { return state_->let_go.load(std::memory_order_relaxed); }
 
 ublk::Params basic_params(std::uint64_t size_bytes, std::uint32_t max_io_buf_bytes) {
   ublk::Params params{};

@@ -1,6 +1,10 @@
-// A ublk server with the null target: each request is answered at once with
-// success and no data moves. It is there to make devices live, so that their
-// whole life can be timed.
+// A ublk server with the null target: each request is answered with success
+// and no data moves. It is there to make devices live, so that their whole life
+// can be timed, and to complete requests in a given order.
+//
+// All that arrived is looked at together, and all answers of one look go to the
+// kernel together. Requests that are held back (hold_back.h) are let go when
+// none has come for some milliseconds, so that nobody waits for them for ever.
 //
 // Thread safety: the object belongs to one thread; it runs one thread and one
 // ring a queue inside.
@@ -14,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "devices/hold_back.h"
 #include "devices/ublk_abi.h"
 
 namespace mqlab::devices {
@@ -21,7 +26,7 @@ namespace mqlab::devices {
 class UblkNullServer {
  public:
   // Opens /dev/ublkcN, maps the descriptors, starts the queue threads.
-  explicit UblkNullServer(const ublk::DevInfo& info);
+  explicit UblkNullServer(const ublk::DevInfo& info, const CompletionOrder& order = {});
   ~UblkNullServer();
   UblkNullServer(const UblkNullServer&) = delete;
   UblkNullServer& operator=(const UblkNullServer&) = delete;
@@ -33,6 +38,9 @@ class UblkNullServer {
   void close_device();
 
   std::uint64_t requests_served() const;
+
+  // How often a queue let go what it held back, since no more came.
+  std::uint64_t times_let_go() const;
 
  private:
   struct State;

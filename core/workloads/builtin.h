@@ -14,5 +14,7 @@ Workload null_blk_destroy_workload();
 Workload nvme_disconnect_workload();
 Workload tags_iterator_delay_workload();
 Workload life_stress_workload();
+Workload random_reads_workload();
+Workload ublk_random_reads_workload();
 
 }  // namespace mqlab::workloads

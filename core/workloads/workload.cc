@@ -44,6 +44,10 @@ void check_number(const std::string& key, const Json& value, double min, double 
   }
 }
 
+void check_text(const std::string& key, const Json& value) {
+  if (!value.is_string()) reject(key + ": " + value.dump() + " is not allowed", "give a text");
+}
+
 void check_choice(const std::string& key, const Json& value, const std::vector<std::string>& choices) {
   const bool known = value.is_string() && std::ranges::count(choices, value.get<std::string>()) > 0;
   if (!known) reject(key + ": " + value.dump() + " is not allowed", "choose one of: " + joined(choices));
@@ -72,6 +76,8 @@ Json complete_params(const Workload& workload, const Json& given) {
     const Json& usual = workload.defaults.at(param.name);
     if (usual.is_boolean()) {
       if (!value.is_boolean()) reject(key + ": " + value.dump() + " is not allowed", "give true or false");
+    } else if (usual.is_string() && param.choices.empty()) {
+      check_text(key, value);
     } else if (usual.is_string()) {
       check_choice(key, value, param.choices);
     } else {

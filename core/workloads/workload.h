@@ -19,7 +19,8 @@ namespace mqlab::workloads {
 using Json = nlohmann::json;
 
 // A parameter that a spec may set. Its default is the workload's `defaults` entry of the same name, whose
-// JSON type the given value must have; numbers lie in [min, max], texts are one of `choices`.
+// JSON type the given value must have; numbers lie in [min, max], texts are one of `choices`, or any
+// where there are none.
 struct Param {
   std::string name;
   double min = 0;

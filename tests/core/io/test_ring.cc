@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <linux/io_uring.h>
 
+#include <array>
 #include <chrono>
 #include <optional>
 
@@ -92,6 +93,25 @@ TEST_CASE("entries of 128 bytes stand side by side and keep their command areas 
   io_uring_sqe* second = ring->next_sqe();
   CHECK(reinterpret_cast<std::byte*>(second) - reinterpret_cast<std::byte*>(first) == 128);
   CHECK(Ring::command_area(first) - reinterpret_cast<std::byte*>(first) == 48);
+}
+
+TEST_CASE("a lean ring hands over what is done when it is asked, many at a time") {
+  auto ring = ring_or_skip({.entries = 4, .cq_entries = 8, .lean = true});
+  if (!ring) return;
+  INFO(ring->describe());
+  CHECK(ring->describe() != "plain");
+  std::array<Completion, 3> out{};
+  CHECK(ring->pop_all(out) == 0);
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    for (std::uint64_t i = 0; i < 4; ++i) fill_nop(*ring, i);
+    REQUIRE(ring->submit_and_wait(4, milliseconds(1000)));
+    CHECK(ring->pop_all(out) == 3);
+    CHECK(out[2].user_data == 2);
+    CHECK(ring->pop_all(out) == 1);
+    CHECK(out[0].user_data == 3);
+  }
+  CHECK_FALSE(ring->submit_and_wait(1, milliseconds(20)));
+  CHECK(ring->submit_and_wait(0, milliseconds(0)));
 }
 
 }  // namespace mqlab::io
