@@ -8,9 +8,11 @@ busy this machine is. A case that this mode cannot hold truly runs in real time,
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,10 +27,11 @@ from mqlab.targets.base import Basis, Manner
 from mqlab.targets.guest_counts import count_counters, count_samples
 from mqlab.targets.guest_kernels import GuestKernels
 from mqlab.targets.guest_samples import metric_samples
+from mqlab.vm.accel import Choice, choose_accelerator
 from mqlab.vm.boot import GuestReport
 from mqlab.vm.guest import GuestRun, GuestSetup
 from mqlab.vm.initramfs import agent_path
-from mqlab.vm.qemu import Machine, Qemu, find_qemu
+from mqlab.vm.qemu import Accelerator, Machine, Qemu, find_qemu
 
 __all__ = ["VmTarget"]
 
@@ -72,7 +75,8 @@ class VmTarget:
         cancelled = self._cancelled
         qemu, agent = self.prepare()
         kernel = self.kernels.for_spec(spec)
-        machine = _machine(spec, guest)
+        choice = self._choose(guest, kernel, qemu, agent)
+        machine = _machine(spec, guest, choice.accel)
         setup = GuestSetup(
             qemu,
             machine,
@@ -83,7 +87,16 @@ class VmTarget:
         )
         with self._turns.alone() if guest.clock == "real" else self._turns.shared():
             done = setup.boot([_job(spec, guest)], is_cancelled=cancelled.is_set)
+        if choice.reason:
+            done = replace(done, notes=(*done.notes, f"emulated: {choice.reason}"))
         return _samples(spec, guest, done, kernel, self._fingerprint(qemu, kernel, agent, machine))
+
+    def _choose(self, guest: Guest, kernel: Kernel, qemu: Qemu, agent: bytes) -> Choice:
+        """A deterministic clock is emulation's own; in real time KVM is taken where it runs a guest."""
+        if guest.clock != "real":
+            return Choice("tcg")
+        with self._lock:
+            return choose_accelerator(qemu, kernel.image, agent, say=_tell)
 
     def prepare(self) -> tuple[Qemu, bytes]:
         """Emulator and agent, found once; UnsupportedError says what is missing."""
@@ -162,7 +175,11 @@ def _guest_of(spec: RunSpec) -> Guest:
     return spec.guest
 
 
-def _machine(spec: RunSpec, guest: Guest) -> Machine:
+def _tell(line: str) -> None:
+    print(f"mqlab: {line}", file=sys.stderr, flush=True)
+
+
+def _machine(spec: RunSpec, guest: Guest, accel: Accelerator) -> Machine:
     return Machine(
         cpus=guest.cpus_for(spec.params),
         memory_mib=guest.memory_mib,
@@ -170,6 +187,7 @@ def _machine(spec: RunSpec, guest: Guest) -> Machine:
         seed=spec.seed,
         kernel_args=guest.kernel_args,
         devices=guest.devices,
+        accel=accel,
     )
 
 

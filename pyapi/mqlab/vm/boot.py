@@ -30,7 +30,7 @@ class _EvidencedError(MqlabError):
     """`evidence` is what the guest said about it, `log` all that came over its console and its kernel log."""
 
     def __init__(self, message: str, remedy: str, evidence: str, log: str = "") -> None:
-        kept = keep_log(log) if log else None
+        kept = keep_log(log) if log.strip() else None
         where = f"; all that it said is in {kept}" if kept else ""
         super().__init__(f"{message}{where}\n{evidence}", remedy)
         self.evidence = evidence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -146,6 +147,13 @@ def test_all_that_a_failed_guest_said_is_kept(tmp_path: Path, sent: Sender) -> N
     [kept] = (tmp_path / "cache/mqlab/failed-guests").iterdir()
     assert kept.read_text() == "before\nearly\nBUG: late"
     assert str(kept) in caught.value.message
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU: pinning cannot be seen")
+def test_only_a_deterministic_guest_is_kept_on_one_cpu(tmp_path: Path, sent: Sender) -> None:
+    for machine, cpus in ((Machine(), 1), (Machine(clock="real"), len(os.sched_getaffinity(0)))):
+        boot(tmp_path, sent("result", 0, RESULT), tail=f"nproc > {tmp_path / 'cpus'}", machine=machine)
+        assert int((tmp_path / "cpus").read_text()) == cpus
 
 
 def test_a_cancelled_boot_leaves_no_process(tmp_path: Path) -> None:
