@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 from mqlab import _core
 from mqlab.discovery import find_experiment, find_experiments
 from mqlab.errors import UsageError
-from mqlab.execution import Progress, carry_out
+from mqlab.execution import Progress
+from mqlab.guest import KERNEL_TARGET
+from mqlab.measuring import OpenedStore, Wanted, check_policies, measure
 from mqlab.model import Experiment
 from mqlab.parameters import Scalar, did_you_mean
-from mqlab.planning import make_plan
-from mqlab.profiles import load_profile
-from mqlab.progress import progress_bar
 from mqlab.published import load_thread, missing_figures, thread_ids
-from mqlab.records import ResultRecord, RunRecord
-from mqlab.reproduction import MeasuredBeside, Reproduction, ReproductionRow, compare_with_published
+from mqlab.reproducing import reproduce_one, settable
+from mqlab.reproduction import Reproduction, ReproductionRow
 from mqlab.result import Result
 from mqlab.store import Store, open_store_at
 from mqlab.targets import Target, get_target
@@ -85,7 +82,9 @@ def open_store(url: str | None = None) -> Store:
 def run(
     id: str | Path | Experiment,  # noqa: A002
     *,
-    target: str | None = "sim",
+    target: str | Target | None = "sim",
+    kernel: str | None = None,
+    thread_files: str | Path | None = None,
     runs: int | None = None,
     seed: int = 1,
     params: Mapping[str, Scalar] | None = None,
@@ -99,14 +98,19 @@ def run(
     """Runs an experiment and returns all its samples.
 
     `id` may be the path of a Python file. `target` None is sim, or native where the experiment has only
-    that. `store` is a store, its path or URL, None for the user's own and False for none. Ctrl-C raises
-    Interrupted, a KeyboardInterrupt that holds what was measured.
+    that; it may be a target that was made already. `kernel` and `thread_files` are for real kernels: the one
+    that variants without patches are, and the folder with the patches of the others. `store` is a store, its
+    path or URL, None for the user's own and False for none. Ctrl-C raises Interrupted, a KeyboardInterrupt
+    that holds what was measured.
     """
     whole = find_experiment(id)
-    _check_policies(whole)  # a policy may be known to the workload of a case that was not chosen
-    experiment = whole.selected(variants, cases).with_settings(params or {})
-    with _opened(store) as kept, closing(get_target(target or default_target(experiment))) as place:
-        result, _ = _measure(experiment, place, runs, seed, profile, label, kept, progress)
+    check_policies(whole)  # a policy may be known to the workload of a case that was not chosen
+    wanted = Wanted(runs, seed, profile, label, progress)
+    with _placed(default_target(whole) if target is None else target, kernel, thread_files) as place:
+        seen = whole.on_kernel() if place.name == KERNEL_TARGET else whole
+        experiment = seen.selected(variants, cases).with_settings(params or {})
+        with OpenedStore(store) as kept:
+            result, _ = measure(experiment, place, wanted, kept)
     if result.partial:
         raise Interrupted(result)
     return result
@@ -115,7 +119,8 @@ def run(
 def reproduce(
     ids: Sequence[str] | str | None = None,
     *,
-    target: str = "sim",
+    target: str | Target = "sim",
+    kernel: str | None = None,
     thread_files: str | Path | None = None,
     runs: int | None = None,
     seed: int = 1,
@@ -128,30 +133,32 @@ def reproduce(
 ) -> Reproduction:
     """Every published row of the threads beside what was measured.
 
-    `thread_files` is a folder with the thread files: the published figures are then checked against them.
-    `on_thread` is handed each thread's rows as soon as they are there.
+    `thread_files` is a folder with the thread files: the published figures are checked against them, and on
+    real kernels the patches are taken from them. `kernel` is what those are put on. `on_thread` is handed
+    each thread's rows as soon as they are there.
     """
     experiments = _experiments_of([ids] if isinstance(ids, str) else ids)
     remarks = _check_figures(experiments, Path(thread_files)) if thread_files is not None else ()
     if params:
         remarks = (*remarks, "Set by the user: " + ", ".join(f"{k}={v}" for k, v in params.items()) + ".")
-    rows: list[ReproductionRow] = []
-    results: list[Result] = []
+    wanted = Wanted(runs, seed, profile, label, progress, keep_going=True)
+    parts: list[Reproduction] = []
     ids_: list[int] = []
-    with _opened(store) as kept, closing(get_target(target)) as place:
+    with OpenedStore(store) as kept, _placed(target, kernel, thread_files) as place:
         for experiment in experiments:
-            _check_policies(experiment)
-            needed = needed_for_rows(_settable(experiment, experiments, params or {}))
-            result, id_ = _measure(needed, place, runs, seed, profile, label, kept, progress)
-            part = _rows(result, place, profile)
-            rows += part
-            results.append(result)
-            ids_ += [id_] if id_ is not None else []
+            check_policies(experiment)
+            part, new = reproduce_one(settable(experiment, experiments, params or {}), place, wanted, kept)
+            parts.append(part)
+            ids_ += new
             if on_thread:
-                on_thread(Reproduction(part, (result,)))
-            if result.partial:
+                on_thread(part)
+            if part.partial:
                 break
-        reproduction = Reproduction(tuple(rows), tuple(results), remarks)
+        reproduction = Reproduction(
+            tuple(row for part in parts for row in part.rows),
+            tuple(result for part in parts for result in part.results),
+            remarks,
+        )
         if kept is not None:
             _save_reproduction(kept, reproduction, ids_)
     if reproduction.partial:
@@ -171,97 +178,12 @@ def load_reproduction(store: Store, id_: int) -> Reproduction:
     return Reproduction(tuple(ReproductionRow.from_dict(row) for row in rows), results, tuple(remarks))
 
 
-def beside_sim(
-    result: Result, *, profile: str = "guest", seed: int = 1, store: Store | str | bool | None = None
-) -> MeasuredBeside | None:
-    """For a result of a real kernel: the thread's rows with the published figures, the sim's and its own.
-
-    The sim gets `profile` and the kernel's own HZ and CPUs. None where there is no thread, or for the sim
-    itself.
-    """
-    definition = result.definition
-    if not definition.thread or result.target == "sim" or not result.runs:
-        return None
-    with closing(get_target(result.target)) as place:
-        thread, exact = load_thread(definition.thread), place.deterministic
-        measured = compare_with_published(thread, result, frozenset(), place.basis, exact)
-    shown = tuple(row for row in measured if row.status != "skipped")
-    found = {k: v for run in result.runs for k, v in run.conditions.items() if k in ("hz", "cpus")}
-    wanted = definition.selected(
-        cases=[c.id for c in definition.cases if any(r.case == c.id for r in result.runs)]
-    )
-    own = {p.name for p in wanted.parameters if any(p.name in c.params for c in wanted.cases)}
-    settings = {k: v for k, v in found.items() if k in own}
-    with closing(get_target("sim")) as place, _opened(store) as kept:
-        sim, _ = _measure(
-            needed_for_rows(wanted.with_settings(settings)), place, None, seed, profile, "", kept, True
-        )
-        rows = _rows(sim, place, profile)
-    return MeasuredBeside(Reproduction(shown, (result,)), f"sim, {profile}", Reproduction(rows, (sim,)))
-
-
 def default_target(experiment: Experiment) -> str:
     """sim, or native for an experiment whose workloads are all Python functions that measure real time."""
     from mqlab.python_workloads import find_python_workload
 
     found = [find_python_workload(case.workload) for case in experiment.cases]
     return "native" if all(w is not None and "sim" not in w.targets for w in found) else "sim"
-
-
-def _measure(
-    experiment: Experiment,
-    target: Target,
-    runs: int | None,
-    seed: int,
-    profile_name: str,
-    label: str,
-    store: Store | None,
-    progress: Progress | bool,
-) -> tuple[Result, int | None]:
-    profile = load_profile(profile_name) if target.uses_profile else None
-    count = target.default_runs if runs is None else runs
-    plan = make_plan(experiment, target.name, count, seed, profile)
-    record = ResultRecord(
-        experiment,
-        target.name,
-        seed,
-        datetime.now(UTC),
-        _core.version(),
-        target.clock,
-        label=label,
-        profile=profile.name if profile else "",
-        partial=True,
-    )
-    id_ = store.begin(record) if store is not None else None
-
-    def keep(done: RunRecord) -> None:
-        if store is not None and id_ is not None:
-            store.add_run(id_, experiment, done)
-
-    with progress_bar(progress, experiment.id) as shown:
-        outcome = carry_out(plan, target, on_run=keep, progress=shown)
-    if store is not None and id_ is not None:
-        store.finish(id_, outcome.skips, outcome.interrupted)
-    record = replace(record, runs=outcome.runs, skips=outcome.skips, partial=outcome.interrupted)
-    return Result(record), id_
-
-
-def _check_policies(experiment: Experiment) -> None:
-    """Refuses a policy that no workload of the experiment knows: it would be left out silently."""
-    known: dict[str, list[str]] = {
-        w["name"]: [p["name"] for p in w["policies"]] for w in json.loads(_core.list_workloads())
-    }
-    used = {case.workload for case in experiment.cases}
-    if not used <= set(known):
-        return  # a Python workload takes what it is given; an unknown one is refused by the target
-    offered = sorted({policy for name in used for policy in known[name]})
-    for variant in experiment.variants:
-        for policy in variant.policies:
-            if policy not in offered:
-                raise UsageError(
-                    f"variant {variant.id} of {experiment.id}: no workload has a policy {policy!r}",
-                    did_you_mean(policy, offered),
-                )
 
 
 def _experiments_of(ids: Sequence[str] | None) -> list[Experiment]:
@@ -273,39 +195,6 @@ def _experiments_of(ids: Sequence[str] | None) -> list[Experiment]:
         if id_ not in by_thread:
             raise UsageError(f"no thread is called {id_!r}", did_you_mean(id_, list(thread_ids())))
     return [by_thread[id_] for id_ in dict.fromkeys(ids)]
-
-
-def needed_for_rows(experiment: Experiment) -> Experiment:
-    """Only the cases and variants that a published row is measured by or a curve is drawn from."""
-    wanted: dict[str, set[str]] = {}
-    for row in experiment.rows:
-        wanted.setdefault(row.case, set()).update({row.before} - {""})
-        wanted.setdefault(row.after_case or row.case, set()).update({row.after} - {""})
-    for curve in experiment.curves:
-        for case_id in curve.cases:
-            wanted.setdefault(case_id, set()).update({curve.before, curve.after})
-    cases = tuple(
-        replace(case, variants=tuple(v.id for v in experiment.variants if v.id in wanted[case.id]))
-        for case in experiment.cases
-        if wanted.get(case.id)
-    )
-    return replace(experiment, cases=cases)
-
-
-def _settable(experiment: Experiment, all_: Sequence[Experiment], params: Mapping[str, Scalar]) -> Experiment:
-    """The experiment with those settings that it knows; one that none knows is refused."""
-    for name in params:
-        if not any(p.name == name for e in all_ for p in e.parameters):
-            known = sorted({p.name for e in all_ for p in e.parameters})
-            raise UsageError(f"unknown parameter {name!r}", did_you_mean(name, known))
-    own = {p.name for p in experiment.parameters if any(p.name in c.params for c in experiment.cases)}
-    return experiment.with_settings({k: v for k, v in params.items() if k in own})
-
-
-def _rows(result: Result, target: Target, profile: str) -> tuple[ReproductionRow, ...]:
-    fitted = load_profile(profile).fitted_rows() if target.uses_profile else frozenset()
-    thread = load_thread(result.definition.thread)
-    return compare_with_published(thread, result, fitted, target.basis, target.deterministic)
 
 
 def _check_figures(experiments: Sequence[Experiment], folder: Path) -> tuple[str, ...]:
@@ -321,25 +210,14 @@ def _save_reproduction(store: Store, reproduction: Reproduction, result_ids: Seq
     return store.save_reproduction(datetime.now(UTC), _core.version(), rows, reproduction.remarks, result_ids)
 
 
-class _opened:  # noqa: N801
-    """The store to write to: opened here, and closed again only if so."""
-
-    def __init__(self, store: Store | str | bool | None) -> None:
-        self._given = store
-        self._own: Store | None = None
-
-    def __enter__(self) -> Store | None:
-        if self._given is False:
-            return None
-        if isinstance(self._given, Store):
-            return self._given
-        if self._given is not None and not isinstance(self._given, str | bool):
-            raise UsageError(
-                f"{self._given!r} is no store", "give a Store, its path or URL, or False for none"
-            )
-        self._own = open_store_at(self._given if isinstance(self._given, str) else None)
-        return self._own
-
-    def __exit__(self, *_error: object) -> None:
-        if self._own is not None:
-            self._own.close()
+@contextmanager
+def _placed(target: str | Target, kernel: str | None, thread_files: str | Path | None) -> Iterator[Target]:
+    """The target, closed afterwards if it was made here."""
+    if not isinstance(target, str):
+        if kernel:
+            raise UsageError("a target that was made already has its kernel", "give the kernel to the target")
+        yield target
+        return
+    files = Path(thread_files) if thread_files is not None else None
+    with closing(get_target(target, kernel=kernel, thread_files=files)) as place:
+        yield place

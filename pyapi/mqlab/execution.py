@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from mqlab.errors import InternalError, UnsupportedError
+from mqlab.errors import InternalError, MqlabError, UnsupportedError
 from mqlab.planning import PlannedRun
 from mqlab.records import RunRecord, RunSamples, Skip
 from mqlab.targets import Target
@@ -52,15 +52,17 @@ def carry_out(
     *,
     on_run: Callable[[RunRecord], None] | None = None,
     progress: Progress | None = None,
+    keep_going: bool = False,
 ) -> Outcome:
     """Does the runs of `plan` and hands each to `on_run` as soon as it is there.
 
     `on_run` and `progress` are called in the calling thread only. A case that the target cannot do becomes
-    a Skip; any other error ends the plan and is raised once the runs under way are in. Ctrl-C starts no
+    a Skip; any other error ends the plan and is raised once the runs under way are in, or with `keep_going`
+    becomes a Skip as well if it is a run's (an error of `on_run` never does). Ctrl-C starts no
     further run, asks those under way to end, and returns what was measured; a second one ends the process
     at once.
     """
-    return _Execution(plan, target, on_run, progress).carry_out()
+    return _Execution(plan, target, on_run, progress, keep_going).carry_out()
 
 
 class _Execution:
@@ -70,7 +72,9 @@ class _Execution:
         target: Target,
         on_run: Callable[[RunRecord], None] | None,
         progress: Progress | None,
+        keep_going: bool,
     ) -> None:
+        self._keep_going = keep_going
         self._plan = plan
         self._target = target
         self._on_run = on_run
@@ -131,11 +135,12 @@ class _Execution:
     def _take(self, done: _Done) -> None:
         key = (done.planned.case, done.planned.variant)
         if isinstance(done.error, UnsupportedError):
-            skip = Skip(done.planned.variant, done.planned.case, done.error.message, done.error.remedy)
-            self._skips.setdefault(key, skip)
+            self._skips.setdefault(key, _skip(done.planned, done.error))
         elif isinstance(done.error, KeyboardInterrupt):
             self._interrupted.set()
             self._stop.set()
+        elif self._keep_going and isinstance(done.error, Exception):
+            self._skips.setdefault(key, _skip(done.planned, done.error))
         elif done.error is not None:
             self._fail(done.error)
         elif done.samples is not None:
@@ -170,6 +175,15 @@ class _Execution:
             yield
         finally:
             signal.signal(signal.SIGINT, previous)
+
+
+def _skip(planned: PlannedRun, error: Exception) -> Skip:
+    if isinstance(error, UnsupportedError):
+        return Skip(planned.variant, planned.case, error.message, error.remedy)
+    if isinstance(error, MqlabError):
+        return Skip(planned.variant, planned.case, f"the run failed: {error.message}", error.remedy)
+    what = f"the run failed: {type(error).__name__}: {error}"
+    return Skip(planned.variant, planned.case, what, "report it")
 
 
 def make_record(planned: PlannedRun, started: datetime, given: RunSamples) -> RunRecord:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from mqlab.parameters import Scalar
 
-__all__ = ["Clock", "Guest", "GuestRow"]
+__all__ = ["KERNEL_TARGET", "Clock", "Guest", "GuestRow"]
+
+# The name of the target whose runs are real kernels, each booted for its run.
+KERNEL_TARGET: Final = "vm"
 
 # deterministic: the guest's time counts instructions, one CPU executes at a time, no emulated device.
 # real: the guest's time is the host's.

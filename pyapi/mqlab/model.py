@@ -61,7 +61,8 @@ class Case:
     """One point of the parameter grid. `params` is all that the workload is given.
 
     `variants` names those that make sense here; empty means all of the experiment. `guest` says how it is
-    done on a real kernel; without, `guest_reason` says why it is not.
+    done on a real kernel; without, `guest_reason` says why it is not. `changed` names the parameters that the
+    user has set to something else than the experiment does.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Case:
     variants: tuple[str, ...] = ()
     guest: Guest | None = None
     guest_reason: str = ""
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +176,7 @@ class Experiment:
                 raise UsageError(
                     f"no case of {self.id} takes {name}", "see `mqlab show` for the cases' parameters"
                 )
-        cases = tuple(
-            replace(case, params={**case.params, **{k: v for k, v in checked.items() if k in case.params}})
-            for case in self.cases
-        )
-        return replace(self, cases=cases)
+        return replace(self, cases=tuple(_with_settings(case, checked) for case in self.cases))
 
     def selected(
         self, variants: Sequence[str] | None = None, cases: Sequence[str] | None = None
@@ -231,6 +229,13 @@ class Experiment:
         return Experiment(**fields)
 
 
+def _with_settings(case: Case, settings: Mapping[str, Scalar]) -> Case:
+    own = {name: value for name, value in settings.items() if name in case.params}
+    changed = (name for name, value in own.items() if value != case.params[name])
+    changed_ = tuple(dict.fromkeys((*case.changed, *changed)))
+    return replace(case, params={**case.params, **own}, changed=changed_)
+
+
 def _is_within(row: RowMap, cases: set[str], variants: set[str]) -> bool:
     sides = {row.before, row.after} - {""}
     return row.case in cases and (row.after_case or row.case) in cases and sides <= variants
@@ -250,8 +255,14 @@ def _variant(data: Mapping[str, Any]) -> Variant:
 
 def _case(data: Mapping[str, Any]) -> Case:
     guest = data.get("guest")
-    read = {"variants": tuple(data["variants"]), "guest": Guest.from_dict(guest) if guest else None}
-    return Case(**{**data, **read})
+    return Case(
+        **{
+            **data,
+            "variants": tuple(data["variants"]),
+            "guest": Guest.from_dict(guest) if guest else None,
+            "changed": tuple(data.get("changed", ())),
+        }
+    )
 
 
 def _row_map(data: Mapping[str, Any]) -> RowMap:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mqlab.errors import UsageError
@@ -27,14 +28,16 @@ class PlannedRun:
 
 
 def make_plan(
-    experiment: Experiment, target: str, runs: int, seed: int, profile: Profile | None
+    experiment: Experiment, target: str, runs: int | Callable[[Case], int], seed: int, profile: Profile | None
 ) -> tuple[PlannedRun, ...]:
-    """All runs in the order in which they are to be started.
+    """All runs in the order in which they are to be started; `runs` may differ from case to case.
 
     Run i has the seed `seed` + i in every variant, so that variants meet the same chance. Rounds come one
     after the other: when a plan is broken off, each variant has been run about as often.
     """
-    check_count("runs", runs, 1, MAX_RUNS)
+    counts = {case.id: runs(case) if callable(runs) else runs for case in experiment.cases}
+    for count in counts.values():
+        check_count("runs", count, 1, MAX_RUNS)
     check_count("seed", seed, 0, MAX_SEED - MAX_RUNS)
     values = profile.values() if profile else {}
     name = profile.name if profile else ""
@@ -48,8 +51,8 @@ def make_plan(
         )  # fmt: skip
 
     planned: list[PlannedRun] = []
-    for run in range(runs):
-        for case in experiment.cases:
+    for run in range(max(counts.values(), default=0)):
+        for case in (c for c in experiment.cases if run < counts[c.id]):
             variants = experiment.variants_of(case)
             for variant in variants if run % 2 == 0 else reversed(variants):
                 planned.append(PlannedRun(len(planned), case.id, variant.id, run, spec(case, variant, run)))

@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mqlab.errors import UsageError
+from mqlab.guest import KERNEL_TARGET
 from mqlab.model import Direction, Experiment, RowMap
 from mqlab.published import Range, Row, Side, Thread
 from mqlab.result import Result
 from mqlab.rules import Judgement, Measured, Status, judge
 from mqlab.statistic import over_runs, within_noise
-from mqlab.units import convert
+from mqlab.units import convert, format_number
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["REPRODUCE_SCHEMA", "MeasuredBeside", "Reproduction", "ReproductionRow", "compare_with_published"]
+__all__ = [
+    "REPRODUCE_SCHEMA",
+    "CountPair",
+    "Reproduction",
+    "ReproductionRow",
+    "compare_with_published",
+    "with_sim",
+]
 
 REPRODUCE_SCHEMA = "mqlab.reproduce/1"
 
 
 @dataclass(frozen=True, slots=True)
+class CountPair:
+    """A count of the same two sides as a row: exact, and of what was done rather than of time."""
+
+    metric: str
+    unit: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReproductionRow:
-    """One published row and what was measured for it, in the row's unit."""
+    """One published row and what was measured for it, in the row's unit.
+
+    `sim_before` and `sim_after` are those of the sim where something else was measured, `counts` what was
+    counted on the same sides, and `notes` what a reader of the figures should know.
+    """
 
     thread: str
     row: str
@@ -46,6 +69,14 @@ class ReproductionRow:
     basis: Literal["calibrated", "predicted", "measured"]
     status: Status
     reason: str
+    sim_before: float | None = None
+    sim_after: float | None = None
+    counts: tuple[CountPair, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> bool:
+        return self.measured_before is not None or self.measured_after is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: a range becomes {"low", "high"}."""
@@ -53,12 +84,18 @@ class ReproductionRow:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> ReproductionRow:
-        sides = ("published_before", "published_after")
-        return ReproductionRow(**{**data, **{key: _side(data[key]) for key in sides}})
+        read: dict[str, Any] = {key: _side(data[key]) for key in ("published_before", "published_after")}
+        read["counts"] = tuple(CountPair(**pair) for pair in data.get("counts", ()))
+        read["notes"] = tuple(data.get("notes", ()))
+        return ReproductionRow(**{**data, **read})
 
 
 def _plain(value: Any) -> Any:
-    return {"low": value.low, "high": value.high} if isinstance(value, Range) else value
+    if isinstance(value, Range):
+        return {"low": value.low, "high": value.high}
+    if isinstance(value, tuple):
+        return [asdict(item) if isinstance(item, CountPair) else item for item in value]
+    return value
 
 
 def _side(value: Any) -> Side:
@@ -119,54 +156,112 @@ class Reproduction:
         return f"<pre>{html.escape(self.table())}</pre>"
 
 
-@dataclass(frozen=True)
-class MeasuredBeside:
-    """Published rows with two measurements: of a real kernel, and of the sim under like conditions."""
-
-    measured: Reproduction
-    label: str
-    other: Reproduction
-
-    def table(self) -> str:
-        """A table for a commit message with a line for each of them."""
-        from mqlab.table import Beside, reproduction_table
-
-        rows = {(row.thread, row.row): row for row in self.other.rows}
-        return reproduction_table(self.measured, (Beside(self.label, rows, self.other.results),))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {"measured": self.measured.to_dict(), "label": self.label, "other": self.other.to_dict()}
-
-
 def compare_with_published(
     thread: Thread,
     result: Result,
     fitted: frozenset[str],
     basis: Literal["predicted", "measured"],
     exact: bool,
+    inexact_cases: frozenset[str] = frozenset(),
 ) -> tuple[ReproductionRow, ...]:
     """The thread's rows beside what `result` measured.
 
     `fitted` names the rows that a cost of the profile was fitted on, `exact` says that the target is
-    deterministic.
+    deterministic, but for `inexact_cases`.
     """
     maps = {m.row: m for m in result.definition.rows}
     rows = []
     for row in thread.rows:
-        measured = _measure(row, maps.get(row.id), result, exact)
+        row_map = maps.get(row.id)
+        measured = _measure(row, row_map, result, exact and _case(row_map) not in inexact_cases)
         judged = judge(row, measured)
+        status, reason = judged.status, _reason(judged, row_map, basis)
+        refusal = _not_comparable(row_map, result)
+        if refusal and (measured.before is not None or measured.after is not None):
+            status, reason = "skipped", refusal
         rows.append(
             ReproductionRow(
                 thread.id, row.id, row.condition, row.metric, row.unit, row.direction, result.target,
                 row.before, row.after, measured.before, measured.after,
-                judged.published_ratio, judged.measured_ratio, judged.effect_error, judged.before_error,
+                judged.published_ratio, judged.measured_ratio,
+                None if refusal else judged.effect_error, None if refusal else judged.before_error,
                 "calibrated" if basis == "predicted" and row.name in fitted else basis,
-                judged.status,
-                _explained(judged, maps.get(row.id), basis) or _about_one_side(maps.get(row.id)),
+                status, reason,
+                counts=_counts(row_map, result), notes=_notes(row_map, result),
             )
         )  # fmt: skip
     return tuple(rows)
+
+
+def with_sim(rows: Sequence[ReproductionRow], sim: Sequence[ReproductionRow]) -> tuple[ReproductionRow, ...]:
+    """The rows with the sim's figures for the same rows."""
+    found = {(row.thread, row.row): row for row in sim}
+
+    def beside(row: ReproductionRow) -> ReproductionRow:
+        other = found.get((row.thread, row.row))
+        if other is None:
+            return row
+        return replace(row, sim_before=other.measured_before, sim_after=other.measured_after)
+
+    return tuple(beside(row) for row in rows)
+
+
+def _case(row_map: RowMap | None) -> str:
+    return row_map.case if row_map is not None else ""
+
+
+def _reason(judged: Judgement, row_map: RowMap | None, basis: str) -> str:
+    return _explained(judged, row_map, basis) or _about_one_side(row_map)
+
+
+def _not_comparable(row_map: RowMap | None, result: Result) -> str:
+    """Why a figure is none to hold against the published one: other sizes, or a machine that is too small."""
+    if row_map is None:
+        return ""
+    for id_ in (row_map.case, row_map.after_case or row_map.case):
+        case = result.definition.case(id_)
+        if case.changed:
+            set_ = ", ".join(f"{name} {case.params[name]}" for name in case.changed)
+            return f"measured with {set_}: not what was published"
+    there = row_map.guest
+    on_kernel = result.definition.case(row_map.case).guest is not None and result.target == KERNEL_TARGET
+    if there is not None and on_kernel and there.host_cpus > (host := len(os.sched_getaffinity(0))):
+        return f"it needs {there.host_cpus} CPUs that work at once, and this machine has {host}"
+    return ""
+
+
+def _counts(row_map: RowMap | None, result: Result) -> tuple[CountPair, ...]:
+    if row_map is None:
+        return ()
+    pairs = []
+    for name in row_map.counts:
+        before = result.values(row_map.case, row_map.before, name)
+        after = result.values(row_map.after_case or row_map.case, row_map.after, name)
+        if before or after:
+            unit = result.definition.metric(name).unit
+            sides = (over_runs(side) if side else None for side in (before, after))
+            pairs.append(CountPair(name, unit, *sides))
+    return tuple(pairs)
+
+
+def _notes(row_map: RowMap | None, result: Result) -> tuple[str, ...]:
+    """What is other on a real kernel, and how far the runs of one in real time lie apart."""
+    if row_map is None or result.target != KERNEL_TARGET:
+        return ()
+    notes = [row_map.guest.note] if row_map.guest is not None and row_map.guest.note else []
+    sides = ((row_map.case, row_map.before), (row_map.after_case or row_map.case, row_map.after))
+    spreads = [
+        f"{variant} {format_number(min(values))} to {format_number(max(values))}"
+        for case, variant in sides
+        if variant and len(values := result.values(case, variant, row_map.metric, row_map.statistic)) > 1
+    ]
+    unit = result.definition.metric(row_map.metric).unit
+    guest = result.definition.case(row_map.case).guest
+    if spreads:
+        notes.append(f"over the runs, {unit}: {', '.join(spreads)}")
+    if guest is not None and guest.clock == "real" and spreads:
+        notes.append(f"in real time: {guest.why_real}")
+    return tuple(notes)
 
 
 def _explained(judged: Judgement, row_map: RowMap | None, basis: str) -> str:
@@ -186,6 +281,8 @@ def _about_one_side(row_map: RowMap | None) -> str:
 def _measure(row: Row, row_map: RowMap | None, result: Result, exact: bool) -> Measured:
     if row_map is None:
         return Measured(None, None, reason="no case measures it yet")
+    if result.target == KERNEL_TARGET and row_map.guest is not None and row_map.guest.reason:
+        return Measured(None, None, reason=row_map.guest.reason)
     definition = result.definition
     sides = [(row_map.case, row_map.before), (row_map.after_case or row_map.case, row_map.after)]
     values = [
@@ -220,7 +317,7 @@ def _in_unit(value: float, definition: Experiment, metric: str, row: Row) -> flo
 def _why_missing(result: Result, case: str, variant: str, metric: str) -> str:
     for skip in result.skips:
         if (skip.case, skip.variant) == (case, variant):
-            return skip.reason
+            return f"{skip.reason} ({skip.remedy})" if skip.remedy else skip.reason
     ran = any(run.case == case and run.variant == variant for run in result.runs)
     if ran:
         return f"the workload gave no {metric}"

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mqlab.commit_text import columns, finish, number, paragraph, percent, ratio, two_sided
+from mqlab.guest import KERNEL_TARGET
 from mqlab.model import Case, Metric
 from mqlab.provenance import measured_on
 from mqlab.published import Range, Side, load_thread
 from mqlab.statistic import over_runs
 
 if TYPE_CHECKING:
-    from mqlab.reproduction import Reproduction, ReproductionRow
+    from mqlab.reproduction import CountPair, Reproduction, ReproductionRow
     from mqlab.result import Result
 
-__all__ = ["Beside", "reproduction_table", "result_table"]
+__all__ = ["reproduction_table", "result_table"]
 
 # Columns: before, after, ratio, effect error, before error; and for a result: value, range over runs, ratio.
 _ROW: Final = (11, 11, 9, 8, 8)
 _RUN: Final = (12, 20, 9)
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """A further line under each published row: another measurement of the same rows."""
-
-    label: str
-    rows: Mapping[tuple[str, str], ReproductionRow]
-    results: Sequence[Result]
+# How near the sim is meant to come to a deterministic guest.
+_NEAR: Final = 0.15
 
 
 def result_table(result: Result) -> str:
@@ -70,8 +62,11 @@ def _metric_block(result: Result, case: Case, metric: Metric) -> list[str]:
     return [*lines, ""]
 
 
-def reproduction_table(reproduction: Reproduction, beside: Sequence[Beside] = ()) -> str:
-    """A block for each thread: published and measured figures, both ratios, both errors, and the status."""
+def reproduction_table(reproduction: Reproduction) -> str:
+    """A block for each thread: published and measured figures, both ratios, both errors, and the status.
+
+    Where a real kernel was measured, the sim's figures stand between the two.
+    """
     lines: list[str] = []
     for id_ in dict.fromkeys(row.thread for row in reproduction.rows):
         part = reproduction.thread(id_)
@@ -79,20 +74,43 @@ def reproduction_table(reproduction: Reproduction, beside: Sequence[Beside] = ()
         lines += columns("", ("before", "after", "ratio", "effect", "before"), _ROW)
         lines += columns("", ("", "", "", "error", "error"), _ROW)
         for row in part.rows:
-            lines += _row_block(row, beside)
+            lines += _row_block(row)
         counts = {s: sum(r.status == s for r in part.rows) for s in ("met", "off", "half", "skipped")}
         lines += ["", *paragraph(", ".join(f"{n} {s}" for s, n in counts.items() if n))]
-        lines += paragraph(measured_on(part.results), 2, 2)
-        for other in beside:
-            lines += paragraph(f"{other.label}: {measured_on(other.results)}", 2, 2)
+        lines += _provenance(part)
         lines += [""]
     for remark in reproduction.remarks:
         lines += paragraph(remark, 2, 2)
     return finish(lines)
 
 
-def _row_block(row: ReproductionRow, beside: Sequence[Beside]) -> list[str]:
-    if row.status == "skipped" and not beside:
+def _provenance(part: Reproduction) -> list[str]:
+    target = part.rows[0].target
+    own = [result for result in part.results if result.target == target]
+    sim = [result for result in part.results if result.target != target]
+    lines = paragraph(measured_on(own), 2, 2)
+    if not sim:
+        return lines
+    lines += paragraph(f"Sim: {measured_on(sim)}", 2, 2)
+    sides = [
+        (predicted, measured)
+        for row in part.rows
+        for predicted, measured in (
+            (row.sim_before, row.measured_before),
+            (row.sim_after, row.measured_after),
+        )
+        if predicted is not None and measured
+    ]
+    if sides:
+        near = sum(abs(predicted / measured - 1) <= _NEAR for predicted, measured in sides)
+        lines += paragraph(
+            f"{near} of {len(sides)} sides of the sim lie within {_NEAR:.0%} of the real kernel's.", 2, 2
+        )
+    return lines
+
+
+def _row_block(row: ReproductionRow) -> list[str]:
+    if row.status == "skipped" and not row.measured:
         return [*two_sided(f"{row.condition} [{row.unit}]", "skipped"), *paragraph(row.reason, 4, 2)]
     lines = two_sided(f"{row.condition} [{row.unit}]", f"{row.basis}, {row.status}")
     expect = load_thread(row.thread).row(row.row).expect
@@ -101,32 +119,39 @@ def _row_block(row: ReproductionRow, beside: Sequence[Beside]) -> list[str]:
             "claimed: " + ", ".join(f"{name} {bounds}" for name, bounds in expect.items()), 4, 2
         )
     if row.published_before is not None or row.published_after is not None:
-        cells = (
-            _side(row.published_before),
-            _side(row.published_after),
-            ratio(row.published_ratio),
-            "",
-            "",
-        )
-        lines += columns("published", cells, _ROW)
-    for other in beside:
-        if (row.thread, row.row) in other.rows:
-            lines += _measured_line(other.label, other.rows[row.thread, row.row])
-    lines += _measured_line(row.target if beside else "measured", row)
-    if row.reason:
-        lines += paragraph(f"{row.status}: {row.reason}", 4, 2)
-    return lines
-
-
-def _measured_line(label: str, row: ReproductionRow) -> list[str]:
-    cells = (
+        cells = (_side(row.published_before), _side(row.published_after), ratio(row.published_ratio))
+        lines += columns("published", (*cells, "", ""), _ROW)
+    if row.sim_before is not None or row.sim_after is not None:
+        sides = (number(row.sim_before), number(row.sim_after))
+        lines += columns("sim", (*sides, ratio(_over(row.sim_after, row.sim_before)), "", ""), _ROW)
+    measured = (
         number(row.measured_before),
         number(row.measured_after),
         ratio(row.measured_ratio),
         percent(row.effect_error),
         percent(row.before_error),
     )
-    return columns(label, cells, _ROW)
+    lines += columns("real kernel" if row.target == KERNEL_TARGET else "measured", measured, _ROW)
+    for pair in row.counts:
+        sides = (number(pair.before), number(pair.after))
+        lines += columns(_counted(pair), (*sides, ratio(_over(pair.after, pair.before)), "", ""), _ROW)
+    if row.reason:
+        lines += paragraph(f"{row.status}: {row.reason}", 4, 2)
+    for note in row.notes:
+        lines += paragraph(note, 4, 2)
+    return lines
+
+
+def _counted(pair: CountPair) -> str:
+    """srcu_barrier calls an operation, instructions an operation."""
+    name, _, function = pair.metric.partition(":")
+    if function:
+        return f"calls of {function}"
+    return name.replace("_per_op", "").replace("_per_io", " an I/O").replace("_", " ")
+
+
+def _over(after: float | None, before: float | None) -> float | None:
+    return after / before if after is not None and before else None
 
 
 def _side(side: Side) -> str:

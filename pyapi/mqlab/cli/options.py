@@ -59,19 +59,44 @@ def experiment_argument(many: bool = False) -> Callable[[F], F]:
     return click.argument("id_", metavar="ID", shell_complete=_complete_experiment)
 
 
+def _filled(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Refuses an empty word: an unset variable of a script would else choose the default."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty; leave the option away for the default")
+    return value
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 store_option = click.option(
     "--store",
     metavar="PATH|URL",
+    callback=_filled,
     help="The store; by default $MQLAB_STORE or a file in the user's data directory.",
 )
 
 
 def measuring_options(function: F) -> F:
-    """--target, --runs, --seed, --set, --profile, --label, --store."""
+    """--target, --kernel, --thread-files, --runs, --seed, --set, --profile, --label, --store."""
     options = (
         click.option(
-            "--target", metavar="NAME", shell_complete=_complete_target, help="sim (default), native, vm."
+            "--target",
+            metavar="NAME",
+            callback=_filled,
+            shell_complete=_complete_target,
+            help="sim (default), native, vm.",
+        ),
+        click.option(
+            "--kernel",
+            metavar="KERNEL",
+            callback=_filled,
+            help="For vm: the kernel without patches, as debian:7.3-cloud, source:7.3 or tree:PATH@REF.",
+        ),
+        click.option(
+            "--thread-files",
+            metavar="DIR",
+            callback=_filled,
+            help="Folder with the thread files: figures are checked against them, and for vm kernels are "
+            "built with their patches.",
         ),
         click.option(
             "--runs", callback=_count(1, 10_000), help="Runs of each variant; the target has a default."

@@ -62,6 +62,7 @@ def run_command(
 ) -> None:
     """Run an experiment: an id, a Python file, or FILE:ID."""
     from mqlab import api
+    from mqlab.reproducing import beside_sim
 
     folder = _output_folder(out, no_files)
     chosen = {"params": parse_settings(settings), "variants": variants or None, "cases": cases or None}
@@ -70,7 +71,7 @@ def run_command(
     except api.Interrupted as interrupted:
         _show_result(interrupted.result, as_json, folder)
         click.get_current_context().exit(EXIT_INTERRUPTED)
-    beside = api.beside_sim(result, seed=options["seed"], store=options["store"])
+    beside = beside_sim(result, seed=options["seed"], store=options["store"])
     _show_result(result, as_json, folder, beside)
     click.get_current_context().exit(_run_status(result, strict))
 
@@ -102,9 +103,6 @@ def _show_result(result: Any, as_json: bool, folder: Path | None, beside: Any = 
 @click.command("reproduce")
 @experiment_argument(many=True)
 @measuring_options
-@click.option(
-    "--thread-files", metavar="DIR", help="Folder with the thread files, to check the figures against."
-)
 @output_options
 @click.option("--strict", is_flag=True, help="Exit status 1 when a row is off or skipped.")
 def reproduce_command(
@@ -161,7 +159,7 @@ def _summary(reproduction: Reproduction) -> str:
 
 
 def _reproduce_status(reproduction: Reproduction, strict: bool) -> int:
-    if all(row.status == "skipped" for row in reproduction.rows):
+    if not any(row.measured for row in reproduction.rows):
         return EXIT_CANNOT if any(result.skips for result in reproduction.results) else EXIT_NOTHING
     missed = any(row.status in ("off", "skipped") for row in reproduction.rows)
     return EXIT_STRICT if strict and missed else 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from mqlab.errors import UsageError
 from mqlab.parameters import did_you_mean
@@ -26,8 +27,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    make: Callable[[], Target]
+    make: Callable[..., Target]
     help: str
+    takes: tuple[str, ...] = ()
 
 
 def _sim() -> Target:
@@ -42,22 +44,24 @@ def _native() -> Target:
     return NativeTarget()
 
 
-def _vm() -> Target:
+def _vm(kernel: str | None = None, thread_files: Path | None = None) -> Target:
     from mqlab.targets.vm import VmTarget
 
-    return VmTarget()
+    return VmTarget(kernel, thread_files)
 
 
 _entries: dict[str, _Entry] = {
     "sim": _Entry(_sim, "the C++ engine in virtual time on simulated CPUs"),
     "native": _Entry(_native, "the C++ engine with real threads in this process"),
-    "vm": _Entry(_vm, "a real kernel booted under QEMU, its time counted in instructions"),
+    "vm": _Entry(
+        _vm, "a real kernel booted under QEMU, its time counted in instructions", ("kernel", "thread_files")
+    ),
 }
 
 
-def register_target(name: str, make: Callable[[], Target], help_: str) -> None:
-    """Adds a target, or replaces the one of that name."""
-    _entries[name] = _Entry(make, help_)
+def register_target(name: str, make: Callable[..., Target], help_: str, takes: tuple[str, ...] = ()) -> None:
+    """Adds a target, or replaces the one of that name. `takes` are the options that `make` has."""
+    _entries[name] = _Entry(make, help_, takes)
 
 
 def target_names() -> tuple[str, ...]:
@@ -70,8 +74,16 @@ def target_help() -> dict[str, str]:
     return {name: entry.help for name, entry in _entries.items()}
 
 
-def get_target(name: str) -> Target:
-    """A fresh target of that name."""
+def get_target(name: str, *, kernel: str | None = None, thread_files: Path | None = None) -> Target:
+    """A fresh target of that name.
+
+    `kernel` and `thread_files` are for real kernels: a target that has none refuses a kernel and does not
+    need the files.
+    """
     if name not in _entries:
         raise UsageError(f"no target is called {name!r}", did_you_mean(name, list(_entries)))
-    return _entries[name].make()
+    entry = _entries[name]
+    if kernel and "kernel" not in entry.takes:
+        raise UsageError(f"the target {name} runs no kernel of your choice", "give --target vm with --kernel")
+    given = {"kernel": kernel, "thread_files": thread_files}
+    return entry.make(**{option: value for option, value in given.items() if option in entry.takes and value})
