@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mqlab.experiments._common import CPUS, HZ, THREADS
+from mqlab.guest import CallRatio
 from mqlab.model import Case, Curve, Experiment, Guest, GuestRow, Metric, RowMap, Variant, experiment
 from mqlab.parameters import Parameter, Scalar
 
@@ -47,6 +48,12 @@ GUEST = Guest(
         "allocations_per_io": "calls_per_op:__blk_mq_alloc_requests",
         "instructions_per_io": "instructions_per_op",
         "cpu_share_alloc_percent": "percent:__blk_mq_alloc_requests",
+    },
+    ratios={
+        # A batch asks until it has all: what is over one call for each that got any came back short.
+        "partial_share": CallRatio(
+            {"blk_mq_get_tags": 1, "__blk_mq_alloc_requests": -1, "blk_mq_get_tag": 1}, {"blk_mq_get_tags": 1}
+        ),
     },
     params={"queues": 1, "block_bytes": 512, "order_seed": 1},
     takes=("held_back", "depth", "batch", "ios"),

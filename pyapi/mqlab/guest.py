@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from mqlab.parameters import Scalar
 
-__all__ = ["KERNEL_TARGET", "Clock", "Guest", "GuestRow"]
+__all__ = ["KERNEL_TARGET", "CallRatio", "Clock", "Guest", "GuestRow"]
 
 # The name of the target whose runs are real kernels, each booted for its run.
 KERNEL_TARGET: Final = "vm"
@@ -19,13 +19,23 @@ Clock = Literal["deterministic", "real"]
 
 
 @dataclass(frozen=True, slots=True)
+class CallRatio:
+    """A sum of calls over another, each function with a factor."""
+
+    over: Mapping[str, int]
+    under: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Guest:
     """The machine, the kernel and the agent's workload that stand for a case.
 
     `takes` are the case's parameters that are handed to the workload by their own names, `params` what it is
-    given besides. `metrics` says which of the agent's samples is which metric ("calls_per_op:FUNCTION" and
-    "instructions_per_op" are exact counts); units that differ are converted, samples that are not named
-    keep their names. `counts` are functions whose calls are kept as metrics of their own.
+    given besides. `metrics` says which of the agent's samples is which metric; units that differ are
+    converted, samples that are not named keep their names. Exact counts may be named there too:
+    "instructions_per_op", "calls_per_op:FUNCTION" and "percent:FUNCTION" (of the instructions in all, those
+    of the function itself); `ratios` are made of calls, and of the functions in `counts` the calls are kept
+    as metrics of their own.
 
     `fragment` is the kind of kernel (base, rt, debug), `devices` are emulated ones ("virtio-scsi:queues=8")
     and demand the clock "real", as does what needs CPUs that work at once; `why_real` says which it is.
@@ -37,6 +47,7 @@ class Guest:
     params: Mapping[str, Scalar] = field(default_factory=dict)
     takes: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
+    ratios: Mapping[str, CallRatio] = field(default_factory=dict)
     clock: Clock = "deterministic"
     why_real: str = ""
     devices: tuple[str, ...] = ()
@@ -58,7 +69,9 @@ class Guest:
     def from_dict(data: Mapping[str, Any]) -> Guest:
         """From plain data, also after a round through JSON, which knows no tuples."""
         lists = ("takes", "counts", "devices", "modules", "kernel_args")
-        return Guest(**{**data, **{name: tuple(data[name]) for name in lists if name in data}})
+        read: dict[str, Any] = {name: tuple(data[name]) for name in lists if name in data}
+        read["ratios"] = {name: CallRatio(**ratio) for name, ratio in data.get("ratios", {}).items()}
+        return Guest(**{**data, **read})
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,10 @@ class CountPair:
     before: float | None
     after: float | None
 
+    def __str__(self) -> str:
+        before, after = ("?" if side is None else f"{side:.10g}" for side in (self.before, self.after))
+        return f"{self.metric} {before} -> {after}"
+
 
 @dataclass(frozen=True, slots=True)
 class ReproductionRow:
@@ -123,9 +127,11 @@ class Reproduction:
         """One row a published row."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [r.to_dict() for r in self.rows], columns=[f.name for f in fields(ReproductionRow)]
-        )
+        rows = [
+            {**r.to_dict(), "notes": "; ".join(r.notes), "counts": "; ".join(map(str, r.counts))}
+            for r in self.rows
+        ]
+        return pd.DataFrame(rows, columns=[f.name for f in fields(ReproductionRow)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

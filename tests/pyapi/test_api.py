@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import mqlab
-from mqlab import api
+from mqlab import measuring
 from mqlab.errors import UnsupportedError, UsageError
 from mqlab.model import Case, Experiment
 from mqlab.records import RunSpec
@@ -152,13 +152,13 @@ def test_a_case_that_cannot_be_done_is_skipped_and_stored_so(waits: Experiment) 
 def test_ctrl_c_raises_with_what_was_measured_and_stores_it(
     waits: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = api.carry_out
+    real = measuring.carry_out
 
     def broken_off(plan: Any, target: Any, **options: Any) -> Any:
         done = real(plan[:3], target, **options)
         return dataclasses.replace(done, interrupted=True)
 
-    monkeypatch.setattr(api, "carry_out", broken_off)
+    monkeypatch.setattr(measuring, "carry_out", broken_off)
     with pytest.raises(mqlab.Interrupted) as caught:
         mqlab.run(waits, target="formula")
     assert isinstance(caught.value, KeyboardInterrupt)
@@ -244,7 +244,8 @@ def test_reproduce_gives_every_row_with_a_reason_for_what_was_not_measured() -> 
     assert list(frame.columns) == [
         "thread", "row", "condition", "metric", "unit", "direction", "target", "published_before",
         "published_after", "measured_before", "measured_after", "published_ratio", "measured_ratio",
-        "effect_error", "before_error", "basis", "status", "reason",
+        "effect_error", "before_error", "basis", "status", "reason", "sim_before", "sim_after", "counts",
+        "notes",
     ]  # fmt: skip
     assert len(frame) == 8
     assert (frame["status"] == "skipped").all()

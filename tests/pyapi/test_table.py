@@ -16,7 +16,13 @@ from mqlab.commit_text import WIDTH, ascii_text, columns, finish, paragraph, two
 from mqlab.model import Experiment, Metric, Variant
 from mqlab.published import Range, load_thread
 from mqlab.records import ResultRecord, RunRecord, Skip
-from mqlab.reproduction import MeasuredBeside, Reproduction, ReproductionRow, compare_with_published
+from mqlab.reproduction import (
+    CountPair,
+    Reproduction,
+    ReproductionRow,
+    compare_with_published,
+    with_sim,
+)
 from mqlab.result import Result
 
 
@@ -161,13 +167,48 @@ def test_a_row_shows_both_sides_ratios_errors_and_a_range_as_a_range() -> None:
     assert lines[start + 3].startswith("    off: misses 50 %")
 
 
-def test_a_real_kernel_stands_beside_the_sim(waits: Experiment) -> None:
-    both = reproduction("tags-srcu")
-    text = MeasuredBeside(both, "sim, guest", both).table()
+def test_published_sim_and_real_kernel_stand_side_by_side() -> None:
+    sim = reproduction("tags-srcu").rows
+    kernel = tuple(replace(row, target="vm", measured_before=120000.0, basis="measured") for row in sim)
+    counted = replace(
+        with_sim(kernel, sim)[0],
+        counts=(CountPair("calls_per_op:srcu_barrier", "calls", 1.0, 0.0),),
+        notes=("over the runs, ms: before 3.9 to 4.1",),
+    )
+    text = Reproduction((counted,), ()).table()
     check_lines(text)
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if "DEL_DEV p50, serial [ms]" in line)
-    assert [line.split()[0] for line in lines[start + 1 : start + 4]] == ["published", "sim,", "sim"]
+    assert lines[start + 1].split()[:3] == ["published", "3.45", "0.17"]
+    assert lines[start + 2].split()[:3] == ["sim", "123457", "0.0001230"]
+    assert lines[start + 3].split()[:4] == ["real", "kernel", "120000", "0.0001230"]
+    assert lines[start + 4].split() == ["calls", "of", "srcu_barrier", "1.000", "0", "0"]
+    assert lines[-1] != ""
+    assert any("over the runs, ms: before 3.9 to 4.1" in line for line in lines)
+
+
+def test_figures_of_other_sizes_are_shown_and_not_held_against_the_published_ones() -> None:
+    from mqlab.discovery import find_experiment
+
+    whole = find_experiment("tags-srcu").selected(["before", "patch-1"], ["ublk-1000-serial"])
+    runs = tuple(
+        RunRecord(
+            variant, "ublk-1000-serial", 0, i, 1, datetime.now(UTC), {"del_dev_ms": np.array([value])}
+        )
+        for i, (variant, value) in enumerate((("before", 3.45), ("patch-1", 0.17)))
+    )  # fmt: skip
+
+    def row(experiment: Experiment) -> ReproductionRow:
+        record = ResultRecord(experiment, "sim", 1, datetime.now(UTC), "0.1.0", "virtual time", runs)
+        return compare_with_published(
+            load_thread("tags-srcu"), Result(record), frozenset(), "predicted", True
+        )[0]
+
+    assert row(whole).status == "met"
+    assert row(whole.with_settings({"devices": 1000})).status == "met"
+    changed = row(whole.with_settings({"devices": 100}))
+    assert (changed.status, changed.measured_before, changed.effect_error) == ("skipped", 3.45, None)
+    assert changed.reason == "measured with devices 100: not what was published"
 
 
 @given(st.text(max_size=200), st.text(max_size=40))

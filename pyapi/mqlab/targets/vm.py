@@ -125,6 +125,8 @@ class VmTarget:
             "kernel": kernel.release,
             "kernel_version": kernel.version,
             "kernel_config": kernel.config_hash(),
+            "kernel_compiler": kernel.compiler,
+            "patches": " ".join(kernel.patch_ids),
             "hz": kernel.hz() or 0,
             "qemu": qemu.version,
             "agent": hashlib.sha256(agent).hexdigest()[:12],
