@@ -12,6 +12,8 @@ _LAZY = {
     "Curve": "mqlab.model",
     "Experiment": "mqlab.model",
     "Interrupted": "mqlab.api",
+    "Guest": "mqlab.guest",
+    "Matrix": "mqlab.across",
     "Metric": "mqlab.model",
     "MqlabError": "mqlab.errors",
     "Parameter": "mqlab.parameters",
@@ -25,6 +27,7 @@ _LAZY = {
     "list_experiments": "mqlab.api",
     "load_reproduction": "mqlab.api",
     "load_result": "mqlab.api",
+    "matrix": "mqlab.across",
     "open_store": "mqlab.api",
     "reproduce": "mqlab.api",
     "run": "mqlab.api",
@@ -34,6 +37,8 @@ _LAZY = {
 __all__ = ["__version__", *_LAZY]
 
 if TYPE_CHECKING:
+    from mqlab.across import Matrix as Matrix
+    from mqlab.across import matrix as matrix
     from mqlab.api import (
         Interrupted as Interrupted,
     )
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from mqlab.api import reproduce as reproduce
     from mqlab.api import run as run
     from mqlab.errors import MqlabError as MqlabError
+    from mqlab.guest import Guest as Guest
     from mqlab.model import Case as Case
     from mqlab.model import Curve as Curve
     from mqlab.model import Experiment as Experiment

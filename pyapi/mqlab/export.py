@@ -8,12 +8,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from mqlab.across import Matrix
 from mqlab.errors import UsageError
 from mqlab.published import Range
 from mqlab.reproduction import Reproduction
 from mqlab.result import Result
 
-__all__ = ["prepare_folder", "write_reproduction", "write_result"]
+__all__ = ["prepare_folder", "write_matrix", "write_reproduction", "write_result"]
 
 
 def prepare_folder(folder: Path) -> None:
@@ -48,22 +49,40 @@ def write_result(result: Result, folder: Path) -> list[Path]:
     ]
 
 
+def write_matrix(matrix: Matrix, folder: Path) -> list[Path]:
+    """ID-matrix.{txt,png,csv,json}."""
+    from mqlab.plot import save_png
+
+    base = f"{matrix.experiment}-matrix"
+    return [
+        _write(folder / f"{base}.txt", matrix.table().encode()),
+        _write(folder / f"{base}.png", save_png(matrix.plot())),
+        _write(folder / f"{base}.csv", matrix.frame().to_csv(index=False).encode()),
+        _write(folder / f"{base}.json", _json(matrix.to_dict())),
+    ]
+
+
 def write_reproduction(reproduction: Reproduction, folder: Path) -> list[Path]:
-    """For each thread THREAD.{txt,png,csv,json}, and THREAD-curves.png where its experiment has curves."""
+    """For each thread THREAD.{txt,png,csv,json}, and THREAD-curves.png where its experiment has curves.
+
+    What was not measured in the sim has its target in the names, as THREAD-vm.txt.
+    """
     from mqlab.plot import plot_curves, save_png
 
     written: list[Path] = []
     for id_ in dict.fromkeys(row.thread for row in reproduction.rows):
         part = reproduction.thread(id_)
+        target = part.rows[0].target
+        base = id_ if target == "sim" else f"{id_}-{target}"
         written += [
-            _write(folder / f"{id_}.txt", part.table().encode()),
-            _write(folder / f"{id_}.png", save_png(part.plot())),
-            _write(folder / f"{id_}.csv", _rows_csv(part)),
-            _write(folder / f"{id_}.json", _json(part.to_dict())),
+            _write(folder / f"{base}.txt", part.table().encode()),
+            _write(folder / f"{base}.png", save_png(part.plot())),
+            _write(folder / f"{base}.csv", _rows_csv(part)),
+            _write(folder / f"{base}.json", _json(part.to_dict())),
         ]
-        for result in part.results:
-            if result.definition.curves:
-                written.append(_write(folder / f"{id_}-curves.png", save_png(plot_curves(result))))
+        for result in (r for r in part.results if r.definition.curves):
+            beside = "" if result.target == target else f"-{result.target}"
+            written.append(_write(folder / f"{base}-curves{beside}.png", save_png(plot_curves(result))))
     return written
 
 

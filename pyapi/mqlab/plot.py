@@ -19,14 +19,16 @@ from mqlab.statistic import over_runs
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from mqlab.across import Matrix
     from mqlab.reproduction import Reproduction, ReproductionRow
     from mqlab.result import Result
 
-__all__ = ["plot_curves", "plot_reproduction", "plot_result", "save_png"]
+__all__ = ["plot_curves", "plot_matrix", "plot_reproduction", "plot_result", "save_png"]
 
 # Two hues that stay apart for the colour-blind and in grey.
 PUBLISHED: Final = "#4c4c4c"
 MEASURED: Final = "#d55e00"
+SIM: Final = "#56b4e9"
 _SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#4c4c4c", "#a6761d")
 _DECADES_FOR_LOG: Final = 8.0  # highest over lowest value from which on a linear axis hides the lowest
 _ROW_INCHES: Final = 0.52
@@ -71,8 +73,10 @@ def plot_reproduction(reproduction: Reproduction) -> Figure:
         for (axes, beside), ((thread, unit), rows) in zip(grid, panels.items(), strict=True):
             _row_panel(axes, f"{thread}: before and after, {unit}", unit, rows)
             _ratio_panel(beside, rows)
-        _legend(figure)
-    figure.supxlabel(measured_on(reproduction.results), fontsize=7.5, color="#555555")
+        _legend(figure, with_sim=any(row.sim_before is not None for row in reproduction.rows))
+    own = {row.target for row in reproduction.rows}
+    shown = [result for result in reproduction.results if result.target in own]
+    figure.supxlabel(measured_on(shown), fontsize=7.5, color="#555555")
     return figure
 
 
@@ -80,8 +84,9 @@ def _row_panel(axes: Axes, title: str, unit: str, rows: Sequence[ReproductionRow
     values: list[float] = []
     for position, row in enumerate(rows):
         for offset, colour, before, after in (
-            (-0.16, PUBLISHED, row.published_before, row.published_after),
-            (0.16, MEASURED, row.measured_before, row.measured_after),
+            (-0.2, PUBLISHED, row.published_before, row.published_after),
+            (0.0, SIM, row.sim_before, row.sim_after),
+            (0.2, MEASURED, row.measured_before, row.measured_after),
         ):
             values += _pair(axes, position + offset, colour, before, after)
     axes.set_yticks(range(len(rows)), [row.condition for row in rows], fontsize=8)
@@ -96,8 +101,9 @@ def _ratio_panel(axes: Axes, rows: Sequence[ReproductionRow]) -> None:
     values = [1.0]
     for position, row in enumerate(rows):
         for offset, colour, ratio in (
-            (-0.16, PUBLISHED, row.published_ratio),
-            (0.16, MEASURED, row.measured_ratio),
+            (-0.2, PUBLISHED, row.published_ratio),
+            (0.0, SIM, row.sim_after / row.sim_before if row.sim_before and row.sim_after else None),
+            (0.2, MEASURED, row.measured_ratio),
         ):
             if ratio is not None:
                 axes.plot([1, ratio], [position + offset] * 2, color=colour, linewidth=1.2)
@@ -134,15 +140,18 @@ def _pair(axes: Axes, y: float, colour: str, before: Side, after: Side) -> list[
     return [*middles, *ends]
 
 
-def _legend(figure: Figure) -> None:
+def _legend(figure: Figure, with_sim: bool) -> None:
     from matplotlib.lines import Line2D
 
+    shown = ((PUBLISHED, "published"), *(((SIM, "sim"),) if with_sim else ()), (MEASURED, "measured"))
     handles = [
         Line2D([], [], color=colour, marker="o", markerfacecolor=face, linestyle="-", label=label)
-        for colour, name in ((PUBLISHED, "published"), (MEASURED, "measured"))
+        for colour, name in shown
         for face, label in (("white", f"{name}, before"), (colour, f"{name}, after"))
     ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(
+        handles=handles, loc="outside upper center", ncols=2 * len(shown), fontsize=8, frameon=False
+    )
 
 
 def plot_result(result: Result) -> Figure:
@@ -178,6 +187,32 @@ def plot_curves(result: Result) -> Figure:
         for axes, curve in zip(grid, curves, strict=True):
             _curve_panel(axes, result, curve)
     figure.supxlabel(measured_on([result]), fontsize=7.5, color="#555555")
+    return figure
+
+
+def plot_matrix(matrix: Matrix) -> Figure:
+    """Every run of each kernel, oldest release at the left, and a line through the medians."""
+    figure = _figure(max(6.0, 1.1 * len(matrix.points) + 2), 4.2)
+    axes = figure.subplots()
+    places = list(range(len(matrix.points)))
+    for place, point in zip(places, matrix.points, strict=True):
+        axes.plot([place] * len(point.values), point.values, "o", color=MEASURED, markersize=5, alpha=0.6)
+        if not point.values:
+            axes.text(
+                place, 0.02, "skipped", transform=axes.get_xaxis_transform(), rotation=90, fontsize=8,
+                ha="center", va="bottom", color="#777777",
+            )  # fmt: skip
+    measured = [
+        (place, p.value) for place, p in zip(places, matrix.points, strict=True) if p.value is not None
+    ]
+    if measured:
+        axes.plot(*zip(*measured, strict=True), "-", color=MEASURED, linewidth=1.2)
+        axes.set_ylim(bottom=0)
+    axes.set_xticks(places, [p.release for p in matrix.points], fontsize=8, rotation=30, ha="right")
+    axes.set_ylabel(f"{matrix.metric.name} [{matrix.metric.unit}]", fontsize=8)
+    axes.set_title(f"{matrix.experiment}, {matrix.case}", fontsize=9, loc="left")
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    figure.supxlabel(measured_on(matrix.results), fontsize=7.5, color="#555555")
     return figure
 
 

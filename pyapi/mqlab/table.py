@@ -12,10 +12,11 @@ from mqlab.published import Range, Side, load_thread
 from mqlab.statistic import over_runs
 
 if TYPE_CHECKING:
+    from mqlab.across import Matrix
     from mqlab.reproduction import CountPair, Reproduction, ReproductionRow
     from mqlab.result import Result
 
-__all__ = ["reproduction_table", "result_table"]
+__all__ = ["matrix_table", "reproduction_table", "result_table"]
 
 # Columns: before, after, ratio, effect error, before error; and for a result: value, range over runs, ratio.
 _ROW: Final = (11, 11, 9, 8, 8)
@@ -46,7 +47,10 @@ def _metric_block(result: Result, case: Case, metric: Metric) -> list[str]:
     if not values:
         return []
     many = any(len(r.samples.get(metric.name, ())) > 1 for r in result.runs if r.case == case.id)
-    params = ", ".join(f"{name} {value}" for name, value in case.params.items())
+    conditions = [run.conditions for run in result.runs if run.case == case.id]
+    own = conditions[0] if conditions else {}
+    told = {name: own.get(name, value) for name, value in case.params.items()}
+    params = ", ".join(f"{name} {value}" for name, value in told.items())
     title = f"{case.id}: {metric.name}{' p50' if many else ''} [{metric.unit}], {metric.direction} is better"
     base = over_runs(next(iter(values.values())))
     lines = [
@@ -60,6 +64,31 @@ def _metric_block(result: Result, case: Case, metric: Metric) -> list[str]:
         against = ratio(value / base) if base and variant != next(iter(values)) else ""
         lines += columns(variant, (number(value), spread, against), _RUN)
     return [*lines, ""]
+
+
+def matrix_table(matrix: Matrix) -> str:
+    """A line a kernel: the value, the range over its runs, and the ratio to the kernel before it."""
+    metric = matrix.metric
+    params = ", ".join(f"{name} {value}" for name, value in matrix.params.items() if name != "hz")
+    single = all(len(r.samples.get(metric.name, ())) <= 1 for result in matrix.results for r in result.runs)
+    shown = metric.name if single else f"{metric.name} {matrix.statistic}"
+    lines = [
+        *paragraph(f"{matrix.experiment}, {matrix.case}: {shown} [{metric.unit}]", 2, 2),
+        *paragraph(f"{params}; {metric.direction} is better", 4),
+        "",
+        *columns("", ("value", "min - max", "ratio"), _RUN),
+    ]
+    before: float | None = None
+    for point in matrix.points:
+        value = point.value
+        if value is None:
+            lines += paragraph(f"{point.release}: skipped: {point.reason}", 4, 2)
+            continue
+        many = len(point.values) > 1
+        spread = f"{number(min(point.values))} - {number(max(point.values))}" if many else ""
+        lines += columns(point.release, (number(value), spread, ratio(_over(value, before))), _RUN)
+        before = value
+    return finish([*lines, "", *paragraph(measured_on(matrix.results), 2, 2)])
 
 
 def reproduction_table(reproduction: Reproduction) -> str:

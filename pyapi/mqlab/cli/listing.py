@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from typing import Any
 
@@ -158,13 +159,18 @@ def _figures(row: Row) -> str:
     return "; ".join(parts)
 
 
+def _width() -> int:
+    """Of the terminal, within what is still read well; 100 where there is none."""
+    return min(max(shutil.get_terminal_size((100, 24)).columns, 50), 120)
+
+
 def _item(name: str, text: str) -> list[str]:
-    return textwrap.wrap(f"  {name:<24}{text}", 100, subsequent_indent=" " * 26, break_on_hyphens=False)
+    return textwrap.wrap(f"  {name:<24}{text}", _width(), subsequent_indent=" " * 26, break_on_hyphens=False)
 
 
 def _wrap(text: str, indent: int) -> list[str]:
     pad = " " * indent
-    return textwrap.wrap(text, 100, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False)
+    return textwrap.wrap(text, _width(), initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False)
 
 
 @click.command("completion")

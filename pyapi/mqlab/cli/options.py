@@ -16,10 +16,12 @@ from mqlab.errors import UsageError
 __all__ = [
     "experiment_argument",
     "json_option",
+    "kernel_option",
     "measuring_options",
     "output_options",
     "parse_settings",
     "print_json",
+    "repeating_options",
     "say",
     "store_option",
 ]
@@ -75,8 +77,33 @@ store_option = click.option(
 )
 
 
+_RUNS = click.option(
+    "--runs", callback=_count(1, 10_000), help="Runs of each variant; the target has a default."
+)
+_SEED = click.option(
+    "--seed", callback=_count(0, 2**62), default="1", show_default=True, help="Seed of the first run."
+)
+_SET = click.option(
+    "--set", "settings", metavar="PARAM=VALUE", multiple=True, help="Set a parameter; `show` lists them."
+)
+_LABEL = click.option("--label", default="", help="A name to find the result by in the store.")
+kernel_option = click.option(
+    "--kernel",
+    metavar="KERNEL",
+    callback=_filled,
+    help="For vm: the kernel without patches, as debian:7.3-cloud, source:7.3 or tree:PATH@REF.",
+)
+
+
+def repeating_options(function: F) -> F:
+    """--runs, --seed, --set, --label, --store."""
+    for option in reversed((_RUNS, _SEED, _SET, _LABEL, store_option)):
+        function = option(function)
+    return function
+
+
 def measuring_options(function: F) -> F:
-    """--target, --kernel, --thread-files, --runs, --seed, --set, --profile, --label, --store."""
+    """--target, --kernel, --thread-files, --profile, and those of repeating_options()."""
     options = (
         click.option(
             "--target",
@@ -85,12 +112,7 @@ def measuring_options(function: F) -> F:
             shell_complete=_complete_target,
             help="sim (default), native, vm.",
         ),
-        click.option(
-            "--kernel",
-            metavar="KERNEL",
-            callback=_filled,
-            help="For vm: the kernel without patches, as debian:7.3-cloud, source:7.3 or tree:PATH@REF.",
-        ),
+        kernel_option,
         click.option(
             "--thread-files",
             metavar="DIR",
@@ -98,24 +120,10 @@ def measuring_options(function: F) -> F:
             help="Folder with the thread files: figures are checked against them, and for vm kernels are "
             "built with their patches.",
         ),
-        click.option(
-            "--runs", callback=_count(1, 10_000), help="Runs of each variant; the target has a default."
-        ),
-        click.option(
-            "--seed", callback=_count(0, 2**62), default="1", show_default=True, help="Seed of the first run."
-        ),
-        click.option(
-            "--set",
-            "settings",
-            metavar="PARAM=VALUE",
-            multiple=True,
-            help="Set a parameter; `show` lists them.",
-        ),
+        repeating_options,
         click.option(
             "--profile", default="published", show_default=True, help="Costs of the sim: a name or a file."
         ),
-        click.option("--label", default="", help="A name to find the result by in the store."),
-        store_option,
     )
     for option in reversed(options):
         function = option(function)

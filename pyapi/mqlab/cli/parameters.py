@@ -24,7 +24,7 @@ def show_parameters(experiment: Experiment, profile_name: str, as_json: bool) ->
         print_json({**document, "factor": FACTOR, "costs": costs})
         return
     click.echo(f"{experiment.id}: rows that move when a cost of the profile {profile.name} rises by 10 %")
-    for item in found:
+    for item in (item for item in found if item.moves):
         cost = item.cost
         fitted = f"; fitted on {', '.join(cost.fitted_on)}" if cost.fitted_on else ""
         mark = "  FUDGE: moves this measurement alone" if item.fudge else ""
@@ -33,8 +33,9 @@ def show_parameters(experiment: Experiment, profile_name: str, as_json: bool) ->
             sides = (("before", move.before), ("after", move.after), ("ratio", move.ratio))
             shown = ", ".join(f"{name} {_percent(change)}" for name, change in sides if change is not None)
             click.echo(f"  {move.row:<36}{shown}")
-        if not item.moves:
-            click.echo("  moves no row of this thread")
+    idle = [item.cost.name for item in found if not item.moves]
+    if idle:
+        click.echo(f"\n{len(idle)} other costs move no row of this thread.")
 
 
 def _document(item: Sensitivity) -> dict[str, object]:
