@@ -45,6 +45,7 @@ UBLK = Guest(
     takes=("devices", "threads", "queues", "depth"),
     counts=("srcu_barrier", "cleanup_srcu_struct"),
     modules=("ublk_drv",),
+    kernel_args=("ublk_drv.ublks_max=100000",),  # 64 without, on Linux 6.3 to 6.14
 )
 NULL_BLK = Guest(
     "null_blk_lifecycle",

@@ -22,6 +22,7 @@ _LAZY = {
     "RowMap": "mqlab.model",
     "RunSpec": "mqlab.records",
     "Store": "mqlab.store",
+    "StressReport": "mqlab.stressing",
     "Variant": "mqlab.model",
     "experiment": "mqlab.model",
     "list_experiments": "mqlab.api",
@@ -31,6 +32,7 @@ _LAZY = {
     "open_store": "mqlab.api",
     "reproduce": "mqlab.api",
     "run": "mqlab.api",
+    "stress": "mqlab.stressing",
     "workload": "mqlab.python_workloads",
 }
 
@@ -65,6 +67,8 @@ if TYPE_CHECKING:
     from mqlab.reproduction import Reproduction as Reproduction
     from mqlab.result import Result as Result
     from mqlab.store import Store as Store
+    from mqlab.stressing import StressReport as StressReport
+    from mqlab.stressing import stress as stress
 
     __version__: str
 else:

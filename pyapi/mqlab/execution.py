@@ -181,7 +181,9 @@ def _skip(planned: PlannedRun, error: Exception) -> Skip:
     if isinstance(error, UnsupportedError):
         return Skip(planned.variant, planned.case, error.message, error.remedy)
     if isinstance(error, MqlabError):
-        return Skip(planned.variant, planned.case, f"the run failed: {error.message}", error.remedy)
+        # A guest that broke is told with its kernel's report, whose first line says what it is.
+        said = ": ".join(error.message.splitlines()[:2])
+        return Skip(planned.variant, planned.case, f"the run failed: {said}", error.remedy)
     what = f"the run failed: {type(error).__name__}: {error}"
     return Skip(planned.variant, planned.case, what, "report it")
 

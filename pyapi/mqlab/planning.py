@@ -47,7 +47,7 @@ def make_plan(
             case.workload, target, seed + run, dict(case.params), dict(variant.policies), name, values,
             experiment.id, case.id, variant.id, experiment.thread, case.guest, variant.patches,
             variant.fragment or (case.guest.fragment if case.guest else ""),
-            variant.kernel_reason or case.guest_reason,
+            case.guest_reason or variant.kernel_reason,
         )  # fmt: skip
 
     planned: list[PlannedRun] = []

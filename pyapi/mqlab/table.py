@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from mqlab.across import Matrix
     from mqlab.reproduction import CountPair, Reproduction, ReproductionRow
     from mqlab.result import Result
+    from mqlab.stressing import StressReport
 
-__all__ = ["matrix_table", "reproduction_table", "result_table"]
+__all__ = ["matrix_table", "reproduction_table", "result_table", "stress_table"]
 
 # Columns: before, after, ratio, effect error, before error; and for a result: value, range over runs, ratio.
 _ROW: Final = (11, 11, 9, 8, 8)
@@ -181,6 +182,25 @@ def _counted(pair: CountPair) -> str:
 
 def _over(after: float | None, before: float | None) -> float | None:
     return after / before if after is not None and before else None
+
+
+def stress_table(report: StressReport) -> str:
+    """What was covered and what the kernel reported."""
+    found = len(report.reports)
+    verdict = "no report" if report.clean else f"{found} report{'s' if found > 1 else ''} of the kernel"
+    lines = [*paragraph(f"stress of {report.release}, {report.seconds} s: {verdict}", 2, 2), ""]
+    for name, count in sorted(report.covered.items()):
+        lines += columns(name.replace("_", " "), (str(count),), (12,))
+    for text in report.reports:
+        lines += ["", *(line for row in text.splitlines() for line in paragraph(row, 4, 2))]
+    for note in report.notes:
+        lines += paragraph(note, 4, 2)
+    checkers = ", ".join(report.checkers) or "none"
+    told = (
+        f"Measured on: {report.release} ({report.kernel}), {report.cpus} CPUs, target vm, real time, "
+        f"{report.accel}; checkers: {checkers}."
+    )
+    return finish([*lines, "", *paragraph(told, 2, 2)])
 
 
 def _side(side: Side) -> str:

@@ -24,12 +24,15 @@ __all__ = [
     "repeating_options",
     "say",
     "store_option",
+    "whole_number",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _count(low: int, high: int) -> Callable[[click.Context, click.Parameter, str | int | None], int | None]:
+def whole_number(
+    low: int, high: int
+) -> Callable[[click.Context, click.Parameter, str | int | None], int | None]:
     """A callback that reads a whole number in a range and refuses all else with the range."""
 
     def read(_ctx: click.Context, _param: click.Parameter, value: str | int | None) -> int | None:
@@ -78,10 +81,10 @@ store_option = click.option(
 
 
 _RUNS = click.option(
-    "--runs", callback=_count(1, 10_000), help="Runs of each variant; the target has a default."
+    "--runs", callback=whole_number(1, 10_000), help="Runs of each variant; the target has a default."
 )
 _SEED = click.option(
-    "--seed", callback=_count(0, 2**62), default="1", show_default=True, help="Seed of the first run."
+    "--seed", callback=whole_number(0, 2**62), default="1", show_default=True, help="Seed of the first run."
 )
 _SET = click.option(
     "--set", "settings", metavar="PARAM=VALUE", multiple=True, help="Set a parameter; `show` lists them."

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 import click
 
-from mqlab.cli import across, kernel, listing, running, storing
+from mqlab.cli import across, kernel, listing, running, storing, stressing
 from mqlab.errors import MqlabError
 
 __all__ = ["cli", "main"]
@@ -47,6 +47,7 @@ for command in (
     running.run_command,
     running.reproduce_command,
     across.matrix_command,
+    stressing.stress_command,
     kernel.kernel_group,
     storing.store_group,
     listing.completion_command,
