@@ -25,6 +25,7 @@ _LAZY = {
     "StressReport": "mqlab.stressing",
     "Variant": "mqlab.model",
     "experiment": "mqlab.model",
+    "forecast": "mqlab.foreseeing",
     "list_experiments": "mqlab.api",
     "load_reproduction": "mqlab.api",
     "load_result": "mqlab.api",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from mqlab.api import reproduce as reproduce
     from mqlab.api import run as run
     from mqlab.errors import MqlabError as MqlabError
+    from mqlab.foreseeing import forecast as forecast
     from mqlab.guest import Guest as Guest
     from mqlab.model import Case as Case
     from mqlab.model import Curve as Curve

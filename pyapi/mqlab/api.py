@@ -15,9 +15,9 @@ from mqlab.execution import Progress
 from mqlab.guest import KERNEL_TARGET
 from mqlab.measuring import OpenedStore, Wanted, check_policies, measure
 from mqlab.model import Experiment
-from mqlab.parameters import Scalar, did_you_mean
-from mqlab.published import load_thread, missing_figures, thread_ids
-from mqlab.reproducing import reproduce_one, settable
+from mqlab.parameters import Scalar
+from mqlab.published import load_thread, missing_figures
+from mqlab.reproducing import reproduce_one, settable, thread_experiments
 from mqlab.reproduction import Reproduction, ReproductionRow
 from mqlab.result import Result
 from mqlab.store import Store, open_store_at
@@ -137,7 +137,7 @@ def reproduce(
     real kernels the patches are taken from them. `kernel` is what those are put on. `on_thread` is handed
     each thread's rows as soon as they are there.
     """
-    experiments = _experiments_of([ids] if isinstance(ids, str) else ids)
+    experiments = thread_experiments([ids] if isinstance(ids, str) else ids)
     remarks = _check_figures(experiments, Path(thread_files)) if thread_files is not None else ()
     if params:
         remarks = (*remarks, "Set by the user: " + ", ".join(f"{k}={v}" for k, v in params.items()) + ".")
@@ -184,17 +184,6 @@ def default_target(experiment: Experiment) -> str:
 
     found = [find_python_workload(case.workload) for case in experiment.cases]
     return "native" if all(w is not None and "sim" not in w.targets for w in found) else "sim"
-
-
-def _experiments_of(ids: Sequence[str] | None) -> list[Experiment]:
-    experiments = [e for e in find_experiments() if e.thread]
-    if ids is None or not ids:
-        return experiments
-    by_thread = {e.thread: e for e in experiments}
-    for id_ in ids:
-        if id_ not in by_thread:
-            raise UsageError(f"no thread is called {id_!r}", did_you_mean(id_, list(thread_ids())))
-    return [by_thread[id_] for id_ in dict.fromkeys(ids)]
 
 
 def _check_figures(experiments: Sequence[Experiment], folder: Path) -> tuple[str, ...]:

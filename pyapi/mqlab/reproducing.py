@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
+from mqlab.discovery import find_experiments
 from mqlab.errors import MqlabError, UsageError
 from mqlab.guest import KERNEL_TARGET
 from mqlab.measuring import OpenedStore, Wanted, measure, needed_for_rows
 from mqlab.model import Case, Experiment
 from mqlab.parameters import Scalar, did_you_mean
 from mqlab.profiles import load_profile
-from mqlab.published import load_thread
+from mqlab.published import load_thread, thread_ids
 from mqlab.reproduction import Reproduction, ReproductionRow, compare_with_published, with_sim
 from mqlab.result import Result
 from mqlab.store import Store
 from mqlab.targets import Target, get_target, manner_of
 
-__all__ = ["beside_sim", "reproduce_one", "settable"]
+__all__ = ["beside_sim", "reproduce_one", "settable", "thread_experiments"]
 
 # The sim that a deterministic guest is held against: one CPU executes at a time, 1 ns an instruction.
 _GUEST_PROFILE = "guest"
@@ -62,6 +63,18 @@ def beside_sim(
         return Reproduction(shown, (result,), remarks)
     with closing(get_target("sim")) as place:
         return Reproduction(with_sim(shown, _rows(sim, place, _GUEST_PROFILE)), (result, sim), remarks)
+
+
+def thread_experiments(ids: Sequence[str] | None) -> list[Experiment]:
+    """Those that reproduce a thread, all or the named ones."""
+    experiments = [e for e in find_experiments() if e.thread]
+    if ids is None or not ids:
+        return experiments
+    by_thread = {e.thread: e for e in experiments}
+    for id_ in ids:
+        if id_ not in by_thread:
+            raise UsageError(f"no thread is called {id_!r}", did_you_mean(id_, list(thread_ids())))
+    return [by_thread[id_] for id_ in dict.fromkeys(ids)]
 
 
 def settable(experiment: Experiment, all_: Sequence[Experiment], params: Mapping[str, Scalar]) -> Experiment:

@@ -13,11 +13,12 @@ from mqlab.statistic import over_runs
 
 if TYPE_CHECKING:
     from mqlab.across import Matrix
+    from mqlab.foreseeing import Forecast
     from mqlab.reproduction import CountPair, Reproduction, ReproductionRow
     from mqlab.result import Result
     from mqlab.stressing import StressReport
 
-__all__ = ["matrix_table", "reproduction_table", "result_table", "stress_table"]
+__all__ = ["forecast_table", "matrix_table", "reproduction_table", "result_table", "stress_table"]
 
 # Columns: before, after, ratio, effect error, before error; and for a result: value, range over runs, ratio.
 _ROW: Final = (11, 11, 9, 8, 8)
@@ -182,6 +183,28 @@ def _counted(pair: CountPair) -> str:
 
 def _over(after: float | None, before: float | None) -> float | None:
     return after / before if after is not None and before else None
+
+
+def forecast_table(forecast: Forecast) -> str:
+    """Kernels to have, boots, what is left out, and about how long it takes."""
+    lines = ["  kernels"]
+    for kernel in forecast.kernels:
+        todo = kernel.refusal or "; ".join(kernel.steps) or "there already"
+        lines += paragraph(f"{kernel.source}: {todo}", 4, 4)
+    lines += ["", "  boots"]
+    for experiment, count in forecast.boots.items():
+        lines += columns(experiment, (str(count),), (8,))
+    if forecast.skipped:
+        lines += ["", "  not measured"]
+        reasons: dict[str, list[str]] = {}
+        for what, reason in forecast.skipped:
+            reasons.setdefault(reason, []).append(what)
+        for reason, whats in reasons.items():
+            others = f" and {len(whats) - 1} more" if len(whats) > 1 else ""
+            lines += paragraph(f"{whats[0]}{others}: {reason}", 4, 4)
+    took = forecast.seconds
+    told = f"{took:.0f} s" if took < 90 else f"{took / 60:.0f} minutes"
+    return finish([*lines, "", *paragraph(f"about {told} on a quiet machine", 2)])
 
 
 def stress_table(report: StressReport) -> str:

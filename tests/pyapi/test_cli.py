@@ -362,3 +362,21 @@ def test_any_locale_gives_the_same_numbers(slow: str, locale: str) -> None:
     done = run_process("run", slow, "--runs", "1", "--no-files", env={**os.environ, "LC_ALL": locale})
     assert done.returncode == 0
     assert "150.5" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--store", "--target", "--kernel", "--thread-files"])
+def test_an_empty_option_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "tags-srcu", option, ""])
+    assert ended.value.code == 2
+    assert "it is empty" in capsys.readouterr().err
+
+
+def test_show_keeps_to_the_width_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "64")
+    with pytest.raises(SystemExit):
+        main(["show", "tags-srcu"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines if line.startswith("  ")) <= 64

@@ -16,6 +16,8 @@ from mqlab.cli.options import (
     print_json,
     say,
 )
+from mqlab.errors import UsageError
+from mqlab.guest import KERNEL_TARGET
 
 if TYPE_CHECKING:
     from mqlab.reproduction import Reproduction
@@ -105,6 +107,9 @@ def _show_result(result: Any, as_json: bool, folder: Path | None, beside: Any = 
 @measuring_options
 @output_options
 @click.option("--strict", is_flag=True, help="Exit status 1 when a row is off or skipped.")
+@click.option(
+    "--dry-run", is_flag=True, help="For vm: what would be fetched, built and booted, and how long."
+)
 def reproduce_command(
     ids: tuple[str, ...],
     target: str | None,
@@ -113,11 +118,15 @@ def reproduce_command(
     no_files: bool,
     as_json: bool,
     strict: bool,
+    dry_run: bool,
     **options: Any,
 ) -> None:
     """Measure every published row of the threads and show it beside the published figure."""
     from mqlab import api, export
 
+    if dry_run:
+        _foresee(ids, target, parse_settings(settings), as_json, options)
+        return
     folder = _output_folder(out, no_files)
     files: list[Path] = []
 
@@ -150,6 +159,21 @@ def reproduce_command(
     if status == EXIT_INTERRUPTED:
         say("interrupted: what was measured until then is kept and marked partial")
     click.get_current_context().exit(_reproduce_status(reproduction, strict) if status is None else status)
+
+
+def _foresee(
+    ids: tuple[str, ...], target: str | None, params: dict[str, str], as_json: bool, options: dict[str, Any]
+) -> None:
+    from mqlab.foreseeing import forecast
+
+    if target != KERNEL_TARGET:
+        raise UsageError("--dry-run is about kernels to fetch, build and boot", "give --target vm with it")
+    taken = {name: options[name] for name in ("kernel", "thread_files", "runs")}
+    found = forecast(list(ids) or None, params=params, **taken)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        click.echo(found.table(), nl=False)
 
 
 def _summary(reproduction: Reproduction) -> str:

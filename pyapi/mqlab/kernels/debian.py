@@ -15,7 +15,7 @@ from mqlab.kernels.apt import OTHER_SOURCES, Package, PrivateApt, open_apt
 from mqlab.kernels.cache import KernelCache
 from mqlab.kernels.kernel import Kernel
 
-__all__ = ["DebianRequest", "fetch_debian", "parse_request"]
+__all__ = ["DebianRequest", "cached_debian", "fetch_debian", "parse_request"]
 
 FLAVOURS = ("cloud", "rt")
 
@@ -68,10 +68,10 @@ def fetch_debian(
     request: DebianRequest, cache: KernelCache, say: Callable[[str], None], *, refresh: bool = False
 ) -> Kernel:
     """The kernel, from the cache where it has one that fits and `refresh` does not ask for a newer one."""
-    if not refresh and (cached := _cached(request, cache)) is not None:
+    if not refresh and (cached := cached_debian(request, cache)) is not None:
         return cached
     with cache.locked():
-        if not refresh and (cached := _cached(request, cache)) is not None:
+        if not refresh and (cached := cached_debian(request, cache)) is not None:
             return cached  # another process fetched it while this one waited
         apt = open_apt(cache.root / "apt", say)
         suite, image = _find(request, apt)
@@ -79,7 +79,8 @@ def fetch_debian(
         return cache.find(name) or _fetch(request, cache, apt, suite, image, name)
 
 
-def _cached(request: DebianRequest, cache: KernelCache) -> Kernel | None:
+def cached_debian(request: DebianRequest, cache: KernelCache) -> Kernel | None:
+    """The newest kernel of the cache that the request accepts."""
     fitting = [name for name in cache.names() if request.accepts(_package_of(name))]
     return cache.find(max(fitting, key=_numbers)) if fitting else None
 
