@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "agent/marks.h"
+#include "agent/symbols.h"
 #include "base/error.h"
 #include "workloads/workload.h"
 
@@ -75,6 +76,7 @@ Json describe_machine() {
           {"machine", name.machine},
           {"cmdline", first_line_of("/proc/cmdline")},
           {"cpus", std::thread::hardware_concurrency()},
+          {"text_address", text_address()},
           {"memory_bytes", pages * page_bytes},
           {"clocksource", first_line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource")}};
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <fstream>
 #include <string_view>
 #include <vector>
 
@@ -69,6 +70,16 @@ std::string kernel_functions(const std::string& kallsyms) {
     before = function.address;
   }
   return told;
+}
+
+std::string text_address(const std::string& kallsyms) {
+  std::ifstream file(kallsyms);
+  for (std::string line; std::getline(file, line);) {
+    const std::string address = line.substr(0, line.find(' '));
+    const bool is_hidden = address.find_first_not_of('0') == std::string::npos;
+    if (!is_hidden && (line.ends_with(" _text") || line.ends_with(" _stext"))) return address;
+  }
+  return {};
 }
 
 }  // namespace mqlab::agent

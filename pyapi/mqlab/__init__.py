@@ -32,6 +32,7 @@ _LAZY = {
     "matrix": "mqlab.across",
     "open_store": "mqlab.api",
     "reproduce": "mqlab.api",
+    "repeat": "mqlab.repeating",
     "run": "mqlab.api",
     "stress": "mqlab.stressing",
     "workload": "mqlab.python_workloads",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from mqlab.parameters import Parameter as Parameter
     from mqlab.python_workloads import workload as workload
     from mqlab.records import RunSpec as RunSpec
+    from mqlab.repeating import repeat as repeat
     from mqlab.reproduction import Reproduction as Reproduction
     from mqlab.result import Result as Result
     from mqlab.store import Store as Store

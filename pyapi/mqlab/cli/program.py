@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 import click
 
-from mqlab.cli import across, kernel, listing, running, storing, stressing
+from mqlab.cli import across, kernel, listing, running, storing, stressing, vm
 from mqlab.errors import MqlabError
 
 __all__ = ["cli", "main"]
@@ -49,6 +49,7 @@ for command in (
     across.matrix_command,
     stressing.stress_command,
     kernel.kernel_group,
+    vm.vm_group,
     storing.store_group,
     listing.completion_command,
 ):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -33,7 +33,7 @@ from mqlab.vm.guest import GuestRun, GuestSetup
 from mqlab.vm.initramfs import agent_path
 from mqlab.vm.qemu import Accelerator, Machine, Qemu, find_qemu
 
-__all__ = ["VmTarget"]
+__all__ = ["VmTarget", "raise_job_error"]
 
 _DETERMINISTIC = "deterministic guest clock, 1 ns an instruction"
 _REAL_TIME = "real time"
@@ -73,23 +73,28 @@ class VmTarget:
     def run(self, spec: RunSpec) -> RunSamples:
         guest = _guest_of(spec)
         cancelled = self._cancelled
+        setup, job, emulated = self.set_up(spec)
+        with self._turns.alone() if guest.clock == "real" else self._turns.shared():
+            done = setup.boot([job], is_cancelled=cancelled.is_set)
+        if emulated:
+            done = replace(done, notes=(*done.notes, f"emulated: {emulated}"))
+        return _samples(spec, guest, done, setup.kernel, self._fingerprint(setup))
+
+    def set_up(self, spec: RunSpec) -> tuple[GuestSetup, dict[str, Any], str]:
+        """The guest that does a run, its job, and why it is emulated where it might not have to be."""
+        guest = _guest_of(spec)
         qemu, agent = self.prepare()
         kernel = self.kernels.for_spec(spec)
         choice = self._choose(guest, kernel, qemu, agent)
-        machine = _machine(spec, guest, choice.accel)
         setup = GuestSetup(
             qemu,
-            machine,
+            _machine(spec, guest, choice.accel),
             kernel,
             agent,
             guest.modules,
             limit_s=_BASE_LIMIT_S + _LIMIT_S_PER_DEVICE * float(spec.params.get("devices", 0)),
         )
-        with self._turns.alone() if guest.clock == "real" else self._turns.shared():
-            done = setup.boot([_job(spec, guest)], is_cancelled=cancelled.is_set)
-        if choice.reason:
-            done = replace(done, notes=(*done.notes, f"emulated: {choice.reason}"))
-        return _samples(spec, guest, done, kernel, self._fingerprint(qemu, kernel, agent, machine))
+        return setup, _job(spec, guest), choice.reason
 
     def _choose(self, guest: Guest, kernel: Kernel, qemu: Qemu, agent: bytes) -> Choice:
         """A deterministic clock is emulation's own; in real time KVM is taken where it runs a guest."""
@@ -102,6 +107,10 @@ class VmTarget:
         """Emulator and agent, found once; UnsupportedError says what is missing."""
         with self._lock:
             return self._qemu, self._agent
+
+    def cancellation(self) -> Callable[[], bool]:
+        """Tells the runs that begin now whether they are to end."""
+        return self._cancelled.is_set
 
     def cancel(self) -> None:
         self._cancelled.set()
@@ -119,7 +128,8 @@ class VmTarget:
     def _agent(self) -> bytes:
         return agent_path().read_bytes()
 
-    def _fingerprint(self, qemu: Qemu, kernel: Kernel, agent: bytes, machine: Machine) -> dict[str, Scalar]:
+    def _fingerprint(self, setup: GuestSetup) -> dict[str, Scalar]:
+        kernel = setup.kernel
         return {
             "target": self.name,
             "kernel": kernel.release,
@@ -128,9 +138,9 @@ class VmTarget:
             "kernel_compiler": kernel.compiler,
             "patches": " ".join(kernel.patch_ids),
             "hz": kernel.hz() or 0,
-            "qemu": qemu.version,
-            "agent": hashlib.sha256(agent).hexdigest()[:12],
-            **machine.facts(),
+            "qemu": setup.qemu.version,
+            "agent": hashlib.sha256(setup.agent).hexdigest()[:12],
+            **setup.machine.facts(),
         }
 
 
@@ -198,7 +208,8 @@ def _job(spec: RunSpec, guest: Guest) -> dict[str, Any]:
     return {"workload": guest.workload, "spec": {"target": "device", "seed": spec.seed, "params": params}}
 
 
-def _raise_job_error(error: Mapping[str, Any], report: GuestReport) -> None:
+def raise_job_error(error: Mapping[str, Any], report: GuestReport) -> None:
+    """A job's failure in the guest as the exception of its kind."""
     message = f"in the guest: {error['message']}"
     refused = [f"{m['path']}: {m['error']}" for m in report.result.get("modules", []) if not m["ok"]]
     if refused:
@@ -221,7 +232,7 @@ def _samples(
     report = done.report
     job = report.result["jobs"][0]
     if not job["ok"]:
-        _raise_job_error(job["error"], report)
+        raise_job_error(job["error"], report)
     quiet = report.result["quiet"]
     notes = [*job["notes"], *done.notes]
     counts = done.counts.jobs[0] if done.counts and done.counts.jobs else None

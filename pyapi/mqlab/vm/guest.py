@@ -61,9 +61,13 @@ class GuestSetup:
         on_stage: Callable[[str], None] | None = None,
         is_cancelled: Callable[[], bool] = _never,
     ) -> GuestRun:
-        """Runs jobs, {"workload": NAME, "spec": {...}} each; without `by_function` only sums are counted."""
+        """Runs jobs, {"workload": NAME, "spec": {...}} each; without `by_function` only sums are counted.
+
+        So it is too where the layout is not the fixed one, since functions then lie elsewhere.
+        """
         counter, notes = self._counter()
-        symbols = known_symbols(self.kernel.image, self._loaded) if counter and by_function else _NO_SYMBOLS
+        named = counter is not None and by_function and not self.machine.layout
+        symbols = known_symbols(self.kernel.image, self._loaded) if named else _NO_SYMBOLS
         document = spec_document(
             jobs,
             self._loaded,
@@ -76,7 +80,7 @@ class GuestSetup:
             self.qemu,
             self.machine,
             self.kernel.image,
-            build(self.agent, document, self._loaded),
+            build(self.agent, document, self._loaded, layout=self.machine.layout),
             limit_s=self.limit_s,
             counter=counter,
             on_stage=on_stage,

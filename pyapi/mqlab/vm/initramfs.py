@@ -18,6 +18,7 @@ FORMAT = "mqlab.agent/1"
 # Of the guest's time. A guest that only waits is there in seconds where its clock skips idle time.
 GUEST_LIMIT_S = 1800.0
 
+_LAYOUT_CHUNK = 5 * 4096 + 512
 _FOLDERS = ("dev", "proc", "sys", "tmp", "mqlab", "mqlab/modules")
 
 
@@ -65,10 +66,19 @@ def spec_document(
     }
 
 
-def build(agent: bytes, document: Mapping[str, Any], modules: Sequence[Module] = ()) -> bytes:
-    """The archive. The same arguments give the same bytes, which a deterministic boot needs."""
+def build(
+    agent: bytes, document: Mapping[str, Any], modules: Sequence[Module] = (), *, layout: int = 0
+) -> bytes:
+    """The archive. The same arguments give the same bytes, which a deterministic boot needs.
+
+    `layout` puts that many odd-sized chunks of nothing in, ahead of all else: whatever the kernel allocates
+    later lies elsewhere, and its own randomization, seeded by what the boot loader tells, comes out
+    otherwise.
+    """
     entries = [cpio.directory(name) for name in _FOLDERS]
     entries.append(cpio.device("dev/console", 5, 1))
+    if layout:
+        entries.append(cpio.file("mqlab/layout", bytes(layout * _LAYOUT_CHUNK)))
     entries.append(cpio.file("init", agent, executable=True))
     entries.append(cpio.file("mqlab/spec.json", json.dumps(document, sort_keys=True).encode()))
     entries.extend(

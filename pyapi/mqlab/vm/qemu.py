@@ -35,6 +35,7 @@ _DETERMINISTIC = (
     *("-cpu", "max,-rdrand,-rdseed"),
 )
 _DETERMINISTIC_ARGS = ("nokaslr", "norandmaps", "random.trust_cpu=off")
+_FIXED_ADDRESSES = ("nokaslr", "norandmaps")
 _REAL_TIME: Mapping[Accelerator, tuple[str, ...]] = {
     "tcg": ("-accel", "tcg,thread=multi", "-cpu", "max"),
     "kvm": ("-accel", "kvm", "-cpu", "host"),
@@ -50,7 +51,9 @@ class Machine:
     `clock` is "deterministic" (the guest's time counts instructions, one a nanosecond; contention is
     under-represented, since one CPU runs at a time) or "real". `devices` are emulated ones (see devices.py);
     they need a real clock. `kernel_args` may hold a driver's parameters as `driver.name=value`: they reach a
-    driver that is built in and one that the agent loads.
+    driver that is built in and one that the agent loads. `layout` 0 has all addresses fixed; any other number
+    is a layout of its own: the kernel randomizes addresses (where it was built to) and memory is filled
+    differently before the workload starts. The same number gives the same layout.
     """
 
     cpus: int = 2
@@ -60,6 +63,7 @@ class Machine:
     kernel_args: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     accel: Accelerator = "tcg"
+    layout: int = 0
 
     def __post_init__(self) -> None:
         device_options(self.devices)
@@ -79,7 +83,9 @@ class Machine:
 
     def command_line(self) -> str:
         """Of the guest's kernel."""
-        deterministic = _DETERMINISTIC_ARGS if self.clock == "deterministic" else ()
+        deterministic: tuple[str, ...] = _DETERMINISTIC_ARGS if self.clock == "deterministic" else ()
+        if self.layout:
+            deterministic = tuple(word for word in deterministic if word not in _FIXED_ADDRESSES)
         return " ".join((*_FIXED_ARGS, *deterministic, *self.kernel_args))
 
     def facts(self) -> dict[str, Any]:
@@ -90,6 +96,7 @@ class Machine:
             "cpus": self.cpus,
             "memory_mib": self.memory_mib,
             "devices": " ".join(self.devices),
+            "layout": self.layout,
             "qemu_flags": " ".join(self._clock_options()),
             "kernel_args": self.command_line(),
         }

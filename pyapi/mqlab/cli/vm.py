@@ -1,0 +1,118 @@
+"""mqlab vm: boot a kernel again and again, or look around in one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mqlab.cli.kernel import complete_kernel
+from mqlab.cli.options import experiment_argument, json_option, parse_settings, print_json
+
+if TYPE_CHECKING:
+    from mqlab.repeating import Repetition
+
+__all__ = ["vm_group"]
+
+_DIFFERS = 1
+
+
+@click.group("vm")
+def vm_group() -> None:
+    """Guests under QEMU: repeat a boot and compare its every nanosecond, or get a prompt in one."""
+
+
+@vm_group.command("repeat")
+@experiment_argument()
+@click.option(
+    "--kernel",
+    metavar="KERNEL",
+    shell_complete=complete_kernel,
+    help="What to boot; `kernel` tells the forms.",
+)
+@click.option("--boots", type=click.IntRange(2, 1000), default=3, show_default=True)
+@click.option("--case", metavar="ID", help="By default the first case that a guest does.")
+@click.option("--variant", metavar="ID", help="What the kernel stands for; by default the first variant.")
+@click.option("--seed", type=click.IntRange(0, 2**62), default=1, show_default=True)
+@click.option(
+    "--set", "settings", metavar="PARAM=VALUE", multiple=True, help="Set a parameter; `show` lists them."
+)
+@click.option(
+    "--vary",
+    metavar="seed,address",
+    default="",
+    help="Change this from boot to boot, and report how far the figures spread.",
+)
+@json_option
+def repeat_command(
+    id_: str,
+    kernel: str | None,
+    boots: int,
+    case: str | None,
+    variant: str | None,
+    seed: int,
+    settings: tuple[str, ...],
+    vary: str,
+    as_json: bool,
+) -> None:
+    """Boot a kernel several times and compare every raw sample and the guest's instruction counts.
+
+    Exit status 1 when boots that should be the same differ.
+    """
+    from mqlab.progress import progress_bar
+    from mqlab.repeating import repeat
+
+    with progress_bar(True, f"{id_}: boots") as shown:
+        repetition = repeat(
+            id_,
+            kernel=kernel,
+            boots=boots,
+            case=case,
+            variant=variant,
+            seed=seed,
+            params=parse_settings(settings),
+            vary=[word.strip() for word in vary.split(",") if word.strip()],
+            progress=shown,
+        )
+    if as_json:
+        print_json(repetition.to_dict())
+    else:
+        _show(repetition)
+    if not repetition.varied and not repetition.identical:
+        click.get_current_context().exit(_DIFFERS)
+
+
+def _show(repetition: Repetition) -> None:
+    machine = repetition.machine
+    click.echo(
+        f"{repetition.experiment}, {repetition.case}, {repetition.variant}: {len(repetition.boots)} boots of "
+        f"{repetition.kernel} on {machine['cpus']} CPUs, {machine['clock']} clock"
+    )
+    if repetition.varied:
+        _show_spread(repetition)
+    else:
+        _show_sameness(repetition)
+    for note in repetition.notes:
+        click.echo(f"  {note}")
+
+
+def _show_sameness(repetition: Repetition) -> None:
+    click.echo(f"  samples a boot: {repetition.samples}; differing in some boot: {repetition.differing}")
+    counts = {boot.instructions for boot in repetition.boots}
+    if None in counts:
+        click.echo("  instructions were not counted")
+    elif len(counts) == 1:
+        click.echo(f"  instructions of a whole boot: {counts.pop()}, the same in all")
+    else:
+        click.echo(f"  instructions of a whole boot differ: {', '.join(str(n) for n in counts)}")
+    click.echo("  identical" if repetition.identical else "  NOT identical")
+
+
+def _show_spread(repetition: Repetition) -> None:
+    click.echo(f"  varied: {', '.join(repetition.varied)}; medians over the boots")
+    width = max(len(spread.metric) for spread in repetition.spreads())
+    for spread in repetition.spreads():
+        relative = f"{spread.relative:.2%}" if spread.relative is not None else "-"
+        click.echo(f"  {spread.metric:<{width}}  {spread.low:>16.0f} - {spread.high:<16.0f} {relative:>8}")
+    if len(repetition.text_addresses()) > 1:
+        click.echo(f"  the kernel's code began at {', '.join(repetition.text_addresses())}")
