@@ -58,6 +58,15 @@ def nvme_ns_remove() -> Experiment:
         id="nvme-ns-remove",
         title="namespaces of an nvme controller removed in parallel",
         thread="nvme-ns-remove",
+        code=(
+            "drivers/nvme/host/*:*remove*,*delete*,*scan*,*uninit*,*stop*,*teardown*",
+            "drivers/nvme/target/*",
+            "block/genhd.c:*del_gendisk*,disk_release",
+            "block/blk-mq.c:*freeze*,blk_mq_destroy_queue,blk_mq_wait_quiesce_done",
+            "block/elevator.c",
+            "block/blk-sysfs.c:blk_unregister_queue",
+            "kernel/async.c",
+        ),
         variants=(
             Variant("before", "one after another", {"ns_removal": "serial", "elv_flag_lock": "write"}, ()),
             Variant("patch-1", "in parallel", {"ns_removal": "parallel", "elv_flag_lock": "write"}, (1,)),

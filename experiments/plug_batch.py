@@ -97,6 +97,14 @@ def plug_batch() -> Experiment:
         id="plug-batch",
         title="batch tag allocation tried again inside a plug",
         thread="plug-batch",
+        code=(
+            "block/blk-mq.c:*_alloc_requests*,*rq_cache*,*cached*,blk_mq_get_new_requests,blk_mq_submit_bio,*plug*",
+            "block/blk-mq-tag.c:blk_mq_get_tag*,__blk_mq_get_tag,blk_mq_put_tag*",
+            "block/blk-core.c:*plug*,submit_bio*",
+            "lib/sbitmap.c",
+            "include/linux/sbitmap.h",
+            "io_uring/rw.c",
+        ),
         variants=(
             Variant(
                 "before",

@@ -95,6 +95,11 @@ def quiesce_rt() -> Experiment:
         id="quiesce-rt",
         title="the lock of the quiesce state on PREEMPT_RT",
         thread="quiesce-rt",
+        code=(
+            "block/blk-mq.c:*quiesce*,blk_mq_run_hw_queue*,blk_mq_hw_queue_need_run,*run_hw_queues*",
+            "drivers/scsi/scsi_lib.c:scsi_run_queue*,scsi_*queue_rq,scsi_end_request,scsi_*budget*",
+            "kernel/locking/rtmutex*",
+        ),
         variants=(
             Variant("before", "queue_lock, sleeping on PREEMPT_RT", _policies("rt", "spinlock"), ()),
             Variant(

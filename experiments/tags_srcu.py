@@ -77,6 +77,18 @@ def tags_srcu() -> Experiment:
         id="tags-srcu",
         title="one SRCU instance for all tag sets",
         thread="tags-srcu",
+        code=(
+            "block/blk-mq-tag.c:blk_mq_init_tags,blk_mq_free_tags*,*_iter*,bt_*for_each*",
+            "block/blk-mq.c:blk_mq_*tag_set*,blk_mq_init_hctx,blk_mq_exit_hctx,blk_mq_hctx_has_requests",
+            "block/blk-mq.c:blk_mq_alloc_rq_map,blk_mq_free_rq*,blk_mq_*map_and_rqs,blk_mq_alloc_rqs",
+            "block/blk-flush.c:blk_*_flush_queue*",
+            "block/genhd.c:*del_gendisk*,disk_release,add_disk*",
+            "block/blk-mq-sysfs.c",
+            "include/linux/blk-mq.h",
+            "drivers/block/ublk_drv.c:ublk_ctrl_*,ublk_stop_*,ublk_*add*,ublk_*remove*,ublk_cdev_*,ublk_ch_release",
+            "drivers/block/null_blk/*:*add*,*del*,*destroy*,*init*,*alloc*,*free*",
+            "kernel/rcu/*",
+        ),
         variants=(
             Variant("before", "an SRCU instance a set", _policies("per_set", "kept", "under_mutex"), ()),
             Variant("patch-1", "one instance for all", _policies("global", "kept", "under_mutex"), (1,)),

@@ -32,9 +32,14 @@ _LAZY = {
     "matrix": "mqlab.across",
     "open_store": "mqlab.api",
     "reproduce": "mqlab.api",
+    "Trial": "mqlab.trying",
+    "build_kernel": "mqlab.kernels.build",
+    "find_kernel": "mqlab.kernels.find",
+    "plan_trial": "mqlab.trying",
     "repeat": "mqlab.repeating",
     "run": "mqlab.api",
     "stress": "mqlab.stressing",
+    "try_series": "mqlab.trying",
     "workload": "mqlab.python_workloads",
 }
 
@@ -57,6 +62,8 @@ if TYPE_CHECKING:
     from mqlab.errors import MqlabError as MqlabError
     from mqlab.foreseeing import forecast as forecast
     from mqlab.guest import Guest as Guest
+    from mqlab.kernels.build import build_kernel as build_kernel
+    from mqlab.kernels.find import find_kernel as find_kernel
     from mqlab.model import Case as Case
     from mqlab.model import Curve as Curve
     from mqlab.model import Experiment as Experiment
@@ -73,6 +80,9 @@ if TYPE_CHECKING:
     from mqlab.store import Store as Store
     from mqlab.stressing import StressReport as StressReport
     from mqlab.stressing import stress as stress
+    from mqlab.trying import Trial as Trial
+    from mqlab.trying import plan_trial as plan_trial
+    from mqlab.trying import try_series as try_series
 
     __version__: str
 else:

@@ -134,6 +134,8 @@ class Experiment:
     """A question with variants, cases and metrics; `rows` say which published figures it reproduces.
 
     The first variant is what the others are compared with. `thread` names the file in results/published.
+    `code` says which kernel code it exercises, as patterns of paths and functions: "block/genhd.c", or
+    "block/blk-mq.c:blk_mq_free_*,blk_mq_exit_*"; `mqlab try` picks experiments by it.
     """
 
     id: str
@@ -146,6 +148,7 @@ class Experiment:
     rows: tuple[RowMap, ...] = ()
     curves: tuple[Curve, ...] = ()
     thread: str = ""
+    code: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -226,6 +229,7 @@ class Experiment:
             Curve(**{**c, "cases": tuple(c["cases"]), "reference": tuple(tuple(p) for p in c["reference"])})
             for c in data["curves"]
         )
+        fields["code"] = tuple(data.get("code", ()))
         return Experiment(**fields)
 
 

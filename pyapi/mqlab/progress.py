@@ -11,7 +11,7 @@ from typing import Any
 
 from mqlab.execution import Progress
 
-__all__ = ["build_progress", "progress_bar"]
+__all__ = ["build_progress", "progress_bar", "run_progress"]
 
 _LINE_EVERY_S = 30.0
 
@@ -36,6 +36,17 @@ def progress_bar(wanted: Progress | bool, title: str) -> Iterator[Progress | Non
         yield show
     finally:
         bar.close()
+
+
+@contextmanager
+def run_progress(title: str) -> Iterator[Progress]:
+    """For runs that take long: a bar where somebody looks, otherwise a line on stderr for each."""
+
+    def tell(done: int, planned: int, what: str) -> None:
+        print(f"mqlab: {title}: {done} of {planned}: {what}", file=sys.stderr, flush=True)
+
+    with progress_bar(True, title) as shown:
+        yield shown or tell
 
 
 @contextmanager

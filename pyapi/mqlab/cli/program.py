@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 import click
 
-from mqlab.cli import across, kernel, listing, running, storing, stressing, vm
+from mqlab.cli import across, kernel, listing, running, storing, stressing, trying, vm
 from mqlab.errors import MqlabError
 
 __all__ = ["cli", "main"]
@@ -48,6 +48,7 @@ for command in (
     running.reproduce_command,
     across.matrix_command,
     stressing.stress_command,
+    trying.try_command,
     kernel.kernel_group,
     vm.vm_group,
     storing.store_group,

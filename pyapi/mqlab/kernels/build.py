@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -130,6 +130,14 @@ class Build:
     def has_base(self) -> bool:
         return self.folder.base_facts() is not None and self.folder.base.is_dir()
 
+    def check_patches(self) -> None:
+        """Raises PatchFailedError where the patches do not apply; the source is unpacked where it was not."""
+        if self.patches and self.cached() is None:
+            if not self.folder.base.is_dir():
+                with self.folder.hold_base(self.source, self.say):
+                    pass
+            apply_patches(self.folder.base, self.patches)
+
     def run(self) -> Kernel:
         with lock_file(self.cache.root / "building" / f"{self.key}.lock", say=self.say, what="this kernel"):
             kernel = self.cached()
@@ -146,6 +154,7 @@ class Build:
         known = base.cached()
         if self.has_base() and known is not None:
             return known
+        self.check_patches()  # told before the unpatched tree is built for minutes
         with self.folder.hold_base(self.source, self.say) as tree:
             facts = self.folder.base_facts()
             if facts is None:
@@ -183,7 +192,7 @@ class Build:
 
     def _make_patched(self, tree: WorkTree, applied: Applied) -> Kernel:
         effort = patched_effort(self.cache, self.folder.base, applied.files)
-        self.say(f"building it with {len(self.patches)} patches: {effort.text()}")
+        self.say(f"building it with {count_patches(self.patches)}: {effort.text()}")
         self.folder.set_patches(tree, applied)
         log = tree.path.with_name(f"{tree.path.name}.log")
         log.unlink(missing_ok=True)
@@ -291,6 +300,11 @@ class Build:
             parts.append(f"+{stem}" + (f".{'.'.join(map(str, numbers))}" if numbers else ""))
         readable = "".join(c if c.isalnum() or c in ".+_-" else "_" for c in "".join(parts))
         return f"{readable}-{self.key}"
+
+
+def count_patches(patches: Sequence[Patch]) -> str:
+    """As a sentence says it."""
+    return f"{len(patches)} patch{'es' * (len(patches) != 1)}"
 
 
 def _has_modules(config: Path) -> bool:

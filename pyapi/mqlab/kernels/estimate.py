@@ -13,10 +13,12 @@ from mqlab.kernels.tools import job_count
 __all__ = ["Effort", "base_effort", "count_dependants", "patched_effort"]
 
 # A first guess, until this machine has built one: the shipped fragments on 7.3, and one core of 2020.
-_TYPICAL_OBJECTS = {"base": 1520, "rt": 1520, "debug": 1560}
+_TYPICAL_OBJECTS = {"base": 1560, "rt": 1560, "debug": 1600}
 _TYPICAL_S_PER_OBJECT = 0.5
 _UNPACK_S = 60.0
 _LINK_S = 25.0
+# Host tools in a fresh copy, and what holds version and symbols.
+_ALWAYS_OBJECTS = 30
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def base_effort(cache: KernelCache, fragment: str, own_config: bool) -> Effort:
 
 def patched_effort(cache: KernelCache, tree: Path, touched: Iterable[str]) -> Effort:
     """Of patches on a built tree."""
-    objects = count_dependants(tree, touched)
+    objects = count_dependants(tree, touched) + _ALWAYS_OBJECTS
     return Effort(objects, objects * _s_per_object(_past_builds(cache)) + _LINK_S)
 
 

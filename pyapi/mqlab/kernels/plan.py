@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mqlab.kernels.apply import apply_patches
-from mqlab.kernels.build import Build
+from mqlab.kernels.build import Build, count_patches
 from mqlab.kernels.cache import KernelCache
 from mqlab.kernels.estimate import Effort, base_effort, patched_effort
 from mqlab.kernels.kernel import Kernel
@@ -57,7 +57,8 @@ def plan_build(request: KernelRequest, cache: KernelCache | None = None) -> Buil
         effort = base_effort(cache, request.fragment, request.config is not None)
         steps.append(_step(f"build {source.text} {source.version} ({request.fragment})", effort))
     if build.patches:
-        what = f"build it with {len(build.patches)} patches: {', '.join(p.title() for p in build.patches)}"
+        titles = ", ".join(p.title() for p in build.patches)
+        what = f"build it with {count_patches(build.patches)}: {titles}"
         if build.has_base():
             applied = apply_patches(build.folder.base, build.patches)
             remarks += applied.remarks
@@ -85,7 +86,7 @@ def _plan_from_nothing(request: KernelRequest, cache: KernelCache) -> BuildPlan:
         _step(f"build it ({request.fragment})", effort),
     ]
     if request.patches is not None:
-        steps.append(BuildStep(f"build it with {len(request.patches.patches())} patches", 0, 0.0))
+        steps.append(BuildStep(f"build it with {count_patches(request.patches.patches())}", 0, 0.0))
     return BuildPlan(None, tuple(steps), ("the time for patches is known once the unpatched tree is built",))
 
 

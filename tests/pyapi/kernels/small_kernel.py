@@ -6,6 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
+from mqlab.kernels.build import KernelRequest, PatchSelection, build_kernel
+from mqlab.kernels.cache import KernelCache
+from mqlab.kernels.kernel import Kernel
+
 MAKEFILE = """\
 KERNELVERSION = 9.9
 OBJS = block/one.o block/two.o block/three.o
@@ -96,3 +100,34 @@ def change_return(path: Path, unit: str, value: str) -> Path:
 def change_number(path: Path, value: int) -> Path:
     """A patch on the header that every source file includes."""
     return write_patch(path, "include/number.h", "#define NUMBER 1", f"#define NUMBER {value}", 1, ([], []))
+
+
+class Watch:
+    """Counts what is compiled."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.said: list[str] = []
+
+    def progress(self, _done: int, _planned: int, what: str) -> None:
+        self.made.append(what)
+
+    def objects(self) -> list[str]:
+        return sorted(name for name in self.made if name.endswith(".o"))
+
+
+def build(
+    repository: Path,
+    cache: KernelCache,
+    watch: Watch | None = None,
+    patches: Path | None = None,
+    **more: object,
+) -> Kernel:
+    watch = watch or Watch()
+    selection = PatchSelection(patches) if patches is not None else None
+    request = KernelRequest(f"tree:{repository}@v1", patches=selection, **more)  # type: ignore[arg-type]
+    return build_kernel(request, cache=cache, say=watch.said.append, progress=watch.progress)
+
+
+def symbols(kernel: Kernel) -> bytes:
+    return kernel.image.read_bytes()
