@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mqlab.errors import UsageError
 from mqlab.guest import KERNEL_TARGET
-from mqlab.model import Direction, Experiment, RowMap
+from mqlab.model import Case, Direction, Experiment, RowMap
 from mqlab.published import Range, Row, Side, Thread
 from mqlab.result import Result
 from mqlab.rules import Judgement, Measured, Status, judge
@@ -262,11 +262,25 @@ def _notes(row_map: RowMap | None, result: Result) -> tuple[str, ...]:
         if variant and len(values := result.values(case, variant, row_map.metric, row_map.statistic)) > 1
     ]
     unit = result.definition.metric(row_map.metric).unit
-    guest = result.definition.case(row_map.case).guest
+    case = result.definition.case(row_map.case)
+    guest = case.guest
     if spreads:
         notes.append(f"over the runs, {unit}: {', '.join(spreads)}")
     if guest is not None and guest.clock == "real" and spreads:
         notes.append(f"in real time: {guest.why_real}")
+    return (*notes, *_notes_of_runs(row_map, case, result))
+
+
+def _notes_of_runs(row_map: RowMap, case: Case, result: Result) -> tuple[str, ...]:
+    """A kernel of another HZ, and why nothing was counted."""
+    runs = [
+        run for run in result.runs if run.case == case.id and run.variant in (row_map.before, row_map.after)
+    ]
+    wanted = case.params.get("hz")
+    others = sorted({str(run.conditions["hz"]) for run in runs if run.conditions.get("hz", wanted) != wanted})
+    notes = [f"the kernel has HZ {'/'.join(others)}, the row is told for {wanted}"] if others else []
+    if row_map.counts and not _counts(row_map, result):
+        notes += [note for run in runs for note in run.notes if "not counted" in note][:1]
     return tuple(notes)
 
 

@@ -98,6 +98,23 @@ def test_calls_stand_beside_the_time() -> None:
 
 
 @pytest.mark.usefixtures("without_sim")
+def test_a_packaged_kernel_gives_before_alone_and_says_its_hz_and_what_to_give() -> None:
+    def packaged(spec: RunSpec) -> RunSamples:
+        if spec.patches:
+            raise UnsupportedError("patch-1 is a patched kernel", "give --thread-files DIR")
+        return RunSamples(
+            {"del_dev_ms": [16.0]}, notes=("instructions are not counted: no plugin",),
+            conditions={**CONDITIONS, "hz": 250},
+        )  # fmt: skip
+
+    row = rows_of(MadeUp(packaged), "tags-srcu")["del-dev-p50-serial"]
+    assert (row.status, row.measured_before, row.measured_after) == ("half", 16.0, None)
+    assert "give --thread-files DIR" in row.reason
+    assert "the kernel has HZ 250, the row is told for 1000" in row.notes
+    assert "instructions are not counted: no plugin" in row.notes
+
+
+@pytest.mark.usefixtures("without_sim")
 def test_one_guest_that_breaks_is_one_row_that_says_so() -> None:
     def breaks(spec: RunSpec) -> RunSamples | None:
         if spec.case.startswith("null-blk") and spec.patches:

@@ -25,8 +25,29 @@ _GIVE_FILES = "give --thread-files DIR (the folder with the thread files); the k
 _GIVE_SOURCE = "give --kernel source:7.3 or tree:PATH@REF, which patches can be put on"
 
 
+def _never() -> bool:
+    return False
+
+
 def _tell(line: str) -> None:
     print(f"mqlab: {line}", file=sys.stderr, flush=True)
+
+
+class _Progress:
+    """Says each tenth of a build, and ends it by KeyboardInterrupt when it is cancelled."""
+
+    def __init__(self, say: Callable[[str], None], is_cancelled: Callable[[], bool]) -> None:
+        self._say = say
+        self._is_cancelled = is_cancelled
+        self._said = 0
+
+    def __call__(self, done: int, expected: int, _name: str) -> None:
+        if self._is_cancelled():
+            raise KeyboardInterrupt
+        tenths = 10 * done // max(expected, 1)
+        if tenths > self._said:
+            self._said = tenths
+            self._say(f"built {done} of {expected} objects")
 
 
 class GuestKernels:
@@ -34,7 +55,8 @@ class GuestKernels:
 
     `kernel` names the one that variants without patches are (by default $MQLAB_KERNEL, then with
     `thread_files` the source of 7.3, else Debian's newest 7.3). `kernels` overrules by variant ("patch-1",
-    or "tags-srcu/patch-1"). Safe for several threads: one works, the others wait.
+    or "tags-srcu/patch-1"). `cancellation` gives what tells whether a build that begins now is to end; a
+    later one goes on where it stopped. Safe for several threads: one works, the others wait.
     """
 
     def __init__(
@@ -43,7 +65,9 @@ class GuestKernels:
         thread_files: Path | None = None,
         kernels: Mapping[str, str] | None = None,
         say: Callable[[str], None] = _tell,
+        cancellation: Callable[[], Callable[[], bool]] = lambda: _never,
     ) -> None:
+        self._cancellation = cancellation
         self._kernel = kernel or os.environ.get("MQLAB_KERNEL") or (_SOURCE if thread_files else "")
         self._thread_files = thread_files
         self._kernels = dict(kernels or {})
@@ -72,10 +96,12 @@ class GuestKernels:
 
     def for_spec(self, spec: RunSpec) -> Kernel:
         """The kernel on disk, of the kind that the spec asks for."""
+        is_cancelled = self._cancellation()
         source = self.source_of(spec)
         with self._lock:
             if source not in self._found:
-                self._found[source] = find_kernel(source, say=self._say)
+                progress = _Progress(self._say, is_cancelled)
+                self._found[source] = find_kernel(source, say=self._say, progress=progress)
             kernel = self._found[source]
         _check_kind(kernel, spec)
         return kernel

@@ -59,7 +59,8 @@ class VmTarget:
         thread_files: str | Path | None = None,
         kernels: Mapping[str, str] | None = None,
     ) -> None:
-        self.kernels = GuestKernels(kernel, Path(thread_files) if thread_files else None, kernels)
+        files = Path(thread_files) if thread_files else None
+        self.kernels = GuestKernels(kernel, files, kernels, cancellation=self.cancellation)
         self._lock = threading.Lock()
         self._cancelled = threading.Event()
         self._turns = _Turns()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,22 @@ def test_an_image_of_another_kind_is_refused(
         assert kernels.for_spec(spec("before", (), kind)) is kernel
         assert kernels.for_spec(spec("before", (), kind)) is kernel
         assert asked == ["image:x"]
+
+
+def test_a_build_says_its_tenths_and_ends_when_it_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancelled = False
+
+    def find(_source: str, *, progress: Callable[[int, int, str], None], **_options: object) -> Kernel:
+        nonlocal cancelled
+        for done in range(1, 41):
+            progress(done, 80, "a.o")
+        cancelled = True
+        progress(41, 80, "b.o")
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(guest_kernels, "find_kernel", find)
+    said: list[str] = []
+    kernels = GuestKernels("source:7.3", say=said.append, cancellation=lambda: lambda: cancelled)
+    with pytest.raises(KeyboardInterrupt):
+        kernels.for_spec(spec("before", ()))
+    assert said == [f"built {8 * n} of 80 objects" for n in range(1, 6)]
