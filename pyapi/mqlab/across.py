@@ -188,5 +188,7 @@ def _point(
     if values:
         return MatrixPoint(kernel, release, values)
     skip = next(iter(result.skips), None)
-    reason = f"the workload gave no {metric.name}" if skip is None else skip.reason
+    reason = f"the workload gave no {metric.name}"
+    if skip is not None:
+        reason = f"{skip.reason} ({skip.remedy})" if skip.remedy else skip.reason
     return MatrixPoint(kernel, release or kernel.rpartition(":")[2], (), reason)

@@ -56,4 +56,9 @@ def _join(values: set[str], nothing: str = "?") -> str:
 
 
 def _counts_instructions(results: Sequence[Result]) -> bool:
-    return any(m.unit == "instructions" for r in results for m in r.definition.metrics)
+    """Counts of calls as well: neither they nor instructions know of caches."""
+    for result in results:
+        counted = {m.name for m in result.definition.metrics if m.unit in ("instructions", "calls")}
+        if any(counted & set(run.samples) for run in result.runs):
+            return True
+    return False
