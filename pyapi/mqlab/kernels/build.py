@@ -212,17 +212,26 @@ class Build:
                 self.progress(done, max(expected, done), name)
 
         targets = ["bzImage", "modules"] if _has_modules(tree.config) else ["bzImage"]
-        run_make(
-            tree.path,
-            targets,
-            what=what,
-            log=log,
-            compiler=self.compiler,
-            jobs=self.jobs or job_count(),
-            lock=tree.lock,
-            on_step=count,
-        )
+        try:
+            run_make(
+                tree.path,
+                targets,
+                what=what,
+                log=log,
+                compiler=self.compiler,
+                jobs=self.jobs or job_count(),
+                lock=tree.lock,
+                on_step=count,
+            )
+        except BuildFailedError as error:
+            raise BuildFailedError(what, error.lines, self._keep_log(log)) from None
         return done
+
+    def _keep_log(self, log: Path) -> Path:
+        """The tree's own log is gone with the next build in it."""
+        folder = self.cache.root / "failed"
+        folder.mkdir(exist_ok=True)
+        return Path(shutil.copy(log, folder / f"{self.key}.log"))
 
     def _configure(self, tree: WorkTree, log: Path) -> None:
         """As scripts/kconfig wants it: a start, the fragments on top, then what follows from them."""

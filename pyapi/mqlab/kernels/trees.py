@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlab.kernels.apply import Applied
+from mqlab.kernels.errors import BuildFailedError
 from mqlab.kernels.locks import lock_file, try_lock
 from mqlab.kernels.sources import Source
 
@@ -127,11 +128,15 @@ class TreeFolder:
 
 @contextmanager
 def building(tree: WorkTree) -> Iterator[None]:
-    """While make runs in the tree. The marker stays when make was broken off."""
+    """While make runs in the tree. The marker stays when make was broken off, not when it failed."""
     marker = _marker(tree.path)
     marker.touch()
-    yield
-    marker.unlink(missing_ok=True)
+    try:
+        yield
+    except BuildFailedError:
+        marker.unlink()
+        raise
+    marker.unlink()
 
 
 def _marker(tree: Path) -> Path:

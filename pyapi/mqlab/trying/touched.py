@@ -26,15 +26,21 @@ _DEFINITION = re.compile(
 _NO_FUNCTION = re.compile(r"(?:EXPORT_\w+|MODULE_\w+|DEFINE_\w+|DECLARE_\w+|module_\w+|late_\w+)$")
 
 
+UNKNOWN = "?"
+
+
 @dataclass(frozen=True, order=True)
 class Change:
-    """A place that a patch changes; `function` is empty for what stands in none, as a struct."""
+    """A place that a patch changes.
+
+    `function` is empty for what stands in none, as a struct, and UNKNOWN where the diff does not tell.
+    """
 
     path: str
     function: str
 
     def text(self) -> str:
-        return f"{self.function}() in {self.path}" if self.function else self.path
+        return f"{self.function}() in {self.path}" if self.function not in ("", UNKNOWN) else self.path
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ def _changes(file: FileDiff) -> Iterator[Change]:
 def _functions(hunk: Hunk) -> Iterator[str]:
     """Where the changed lines stand, by the hunk's heading and the definitions inside of it."""
     heading = _HEADING.match(hunk.head)
-    function = _defined(heading[1]) if heading else ""
+    function = _defined(heading[1]) if heading and heading[1] else UNKNOWN
     for line in hunk.lines:
         mark, code = line[:1], line[1:]
         if code.startswith("}"):
@@ -118,4 +124,6 @@ def _matches(pattern: str, change: Change) -> bool:
     path, _, functions = pattern.partition(":")
     if not fnmatchcase(change.path, path):
         return False
-    return not functions or any(fnmatchcase(change.function, name.strip()) for name in functions.split(","))
+    if not functions or change.function == UNKNOWN:
+        return True
+    return any(fnmatchcase(change.function, name.strip()) for name in functions.split(","))

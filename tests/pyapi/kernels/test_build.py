@@ -110,6 +110,7 @@ def test_a_compiler_error_is_shown_and_the_next_build_goes_on(
     assert "block/two.c:7" in caught.value.lines[0]
     assert "undeclared" in caught.value.message
     assert "two.c" in caught.value.log.read_text()
+    assert not list(cache.trees.glob("*/*.building"))  # make ended by itself: what it wrote is whole
     assert caught.value.kind == "build"
     watch = Watch()
     build(repository, cache, watch, change_return(tmp_path / "good.diff", "two", "4"))

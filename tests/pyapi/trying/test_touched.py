@@ -9,7 +9,7 @@ import pytest
 from mqlab.api import list_experiments
 from mqlab.kernels.patch_file import read_patches
 from mqlab.model import Experiment
-from mqlab.trying.touched import Change, changes_of, pick_experiments, pick_for
+from mqlab.trying.touched import UNKNOWN, Change, changes_of, pick_experiments, pick_for
 
 
 def changes(folder: Path, text: str) -> list[Change]:
@@ -38,7 +38,14 @@ def test_calls_and_macros_are_no_definitions(tmp_path: Path) -> None:
         "--- a/x.c\n+++ b/x.c\n@@ -1,4 +1,6 @@\n EXPORT_SYMBOL(before);\n+DEFINE_SRCU(some_srcu);\n"
         " int declared(void);\n \n+#define N 1\n int last;\n"
     )
-    assert changes(tmp_path, text) == [Change("x.c", "")]
+    assert changes(tmp_path, text) == [Change("x.c", UNKNOWN)]  # the diff has no heading
+
+
+def test_where_the_diff_does_not_tell_the_function_any_of_the_file_may_be_meant(waits: Experiment) -> None:
+    part = experiment_like(waits, "part", "block/a.c:free_*")
+    other = experiment_like(waits, "other", "block/b.c")
+    picks = pick_experiments([Change("block/a.c", UNKNOWN)], [part, other])
+    assert [pick.reason() for pick in picks] == ["the series touches block/a.c"]
 
 
 def experiment_like(waits: Experiment, id_: str, *code: str) -> Experiment:
