@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mqlab.cli.options import experiment_argument, json_option, print_json
-from mqlab.model import Experiment
+from mqlab.model import Case, Experiment
 from mqlab.published import Range, Row, Side, load_thread
 
 __all__ = ["completion_command", "list_command", "show_command"]
@@ -119,6 +119,7 @@ def _text(experiment: Experiment) -> str:
     for case in experiment.cases:
         params = ", ".join(f"{name}={value}" for name, value in case.params.items())
         lines += _item(case.id, f"{case.title or case.workload} ({params})")
+        lines += _wrap(_on_kernel(case), 26)
     lines += ["", "Metrics"]
     lines += [
         line for m in experiment.metrics for line in _item(m.name, f"{m.unit}, {m.direction} is better")
@@ -129,6 +130,17 @@ def _text(experiment: Experiment) -> str:
     if experiment.thread:
         lines += _published_text(experiment.thread)
     return "\n".join(lines)
+
+
+def _on_kernel(case: Case) -> str:
+    """How the case is done on a real kernel, or why it is not."""
+    guest = case.guest
+    if guest is None:
+        return f"no real kernel: {case.guest_reason}" if case.guest_reason else ""
+    kind = "" if guest.fragment == "base" else f", kernel {guest.fragment}"
+    devices = f", {', '.join(guest.devices)}" if guest.devices else ""
+    clock = "deterministic" if guest.clock == "deterministic" else f"real time ({guest.why_real})"
+    return f"real kernel: {guest.workload}{kind}{devices}, {clock}"
 
 
 def _published_text(id_: str) -> list[str]:
