@@ -79,7 +79,8 @@ class GuestRow:
     """Where a published row is measured on a real kernel, as far as that differs from the sim ("": as there).
 
     `note` says so under the row. A row that means nothing with fewer than `host_cpus` CPUs in the machine is
-    not judged there. A `reason` says why no real kernel of ours measures it at all.
+    not judged there. Of the agent's notes the first that begins with `quote` is shown for each side. A
+    `reason` says why no real kernel of ours measures it at all.
     """
 
     case: str = ""
@@ -89,4 +90,5 @@ class GuestRow:
     statistic: str = ""
     note: str = ""
     host_cpus: int = 1
+    quote: str = ""
     reason: str = ""

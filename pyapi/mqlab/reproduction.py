@@ -281,6 +281,10 @@ def _notes_of_runs(row_map: RowMap, case: Case, result: Result) -> tuple[str, ..
     notes = [f"the kernel has HZ {'/'.join(others)}, the row is told for {wanted}"] if others else []
     if row_map.counts and not _counts(row_map, result):
         notes += [note for run in runs for note in run.notes if "not counted" in note][:1]
+    quote = row_map.guest.quote if row_map.guest is not None else ""
+    for variant in dict.fromkeys((row_map.before, row_map.after)) if quote else ():
+        said = (note for run in runs if run.variant == variant for note in run.notes)
+        notes += [f"{variant}: {note}" for note in said if note.startswith(quote)][:1]
     return tuple(notes)
 
 

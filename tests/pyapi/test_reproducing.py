@@ -158,14 +158,15 @@ def test_real_time_rows_are_judged_over_runs_and_throughput_wants_cpus(
 
     def noisy(spec: RunSpec) -> RunSamples:
         waiting = float(next(turn[spec.variant]))
-        return RunSamples(
-            {"irq_threads_in_d": [0, waiting], "throughput_mb_s": [90.0]}, conditions=CONDITIONS
-        )
+        said = ("disk sda", f"irq threads waited {waiting:.0f} times in blk_mq_run_hw_queue")
+        samples = {"irq_threads_in_d": [0, waiting], "throughput_mb_s": [90.0]}
+        return RunSamples(samples, notes=said if waiting else (), conditions=CONDITIONS)
 
     rows = rows_of(MadeUp(noisy), "quiesce-rt")
     in_d = rows["irq-threads-in-d"]
     assert (in_d.measured_before, in_d.measured_after, in_d.status) == (6.5, 0.0, "met")
     assert any("before 5.00 to 7.00" in note for note in in_d.notes)
+    assert "before: irq threads waited 6 times in blk_mq_run_hw_queue" in in_d.notes
     throughput = rows["throughput"]
     assert (throughput.status, throughput.measured_before) == ("skipped", 90.0)
     assert throughput.reason == "it needs 8 CPUs that work at once, and this machine has 2"
