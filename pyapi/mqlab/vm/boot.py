@@ -16,8 +16,8 @@ from mqlab.errors import MqlabError, SystemCallError, TimeoutError_
 from mqlab.vm.counter import Counter
 from mqlab.vm.failed import keep_log
 from mqlab.vm.frames import Console, parse_console
-from mqlab.vm.pinning import on_one_cpu
 from mqlab.vm.qemu import Machine, Qemu
+from mqlab.vm.steady import on_one_cpu, steady_environment
 from mqlab.vm.trouble import Trouble, find_troubles
 from mqlab.vm.watch import Limits, Watch, stage_of
 
@@ -162,12 +162,14 @@ def _report(end: _End, wall_s: float) -> GuestReport:
 
 
 def _start(command: list[str], machine: Machine, log: Path) -> subprocess.Popen[bytes]:
-    """Only a deterministic guest is kept on one CPU; in real time its CPUs run side by side."""
-    with log.open("wb") as out, on_one_cpu() if machine.clock == "deterministic" else nullcontext():
+    """Only a deterministic guest is steadied; in real time its CPUs run side by side."""
+    exact = machine.clock == "deterministic"
+    environment = steady_environment() if exact else None
+    with log.open("wb") as out, on_one_cpu() if exact else nullcontext():
         try:
             # A process group of its own: Ctrl-C is for mqlab, which then ends the guest itself.
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0, env=environment
             )
         except OSError as error:
             raise MqlabError(f"starting {command[0]} was answered with: {error}") from error

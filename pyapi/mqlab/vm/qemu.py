@@ -104,17 +104,22 @@ class Machine:
     def _clock_options(self) -> tuple[str, ...]:
         return _DETERMINISTIC if self.clock == "deterministic" else _REAL_TIME[self.accel]
 
-    def options(self, image: Path, initramfs: Path, console: Path) -> list[str]:
-        """Of QEMU. The console is a file: a pipe that fills up would be waited for in the host's time."""
+    def options(self, image: Path, initramfs: Path, console: Path | None) -> list[str]:
+        """Of QEMU. The console is a file: a pipe that fills up would be waited for in the host's time.
+
+        Without one it is this terminal, whose Ctrl-C then goes to the guest.
+        """
+        terminal = ("-chardev", "stdio,id=terminal,signal=off", "-serial", "chardev:terminal")
         return [
             *("-machine", "pc", "-nodefaults", "-no-user-config", "-no-reboot"),
-            *("-display", "none", "-monitor", "none"),
+            # core/plugin/steady knows a thread by its name.
+            *("-name", "mqlab,debug-threads=on", "-display", "none", "-monitor", "none"),
             *self._clock_options(),
             *("-seed", str(self.seed)),
             *("-smp", str(self.cpus), "-m", f"{self.memory_mib}M"),
             *("-kernel", str(image), "-initrd", str(initramfs)),
             *("-append", self.command_line()),
-            *("-serial", f"file:{console}"),
+            *(("-serial", f"file:{console}") if console is not None else terminal),
             *device_options(self.devices),
         ]
 
