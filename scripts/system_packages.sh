@@ -24,8 +24,8 @@ Google Benchmark|probe_include benchmark/benchmark.h|develop|libbenchmark-dev
 NEEDS
 }
 
-# Names that appear only for what would be good to have; nothing depends on them.
-readonly OPTIONAL_PACKAGES=(ccache)
+# What would be good to have (faster rebuilds, a prompt in guests); nothing depends on it.
+readonly OPTIONAL_PACKAGES=(ccache busybox-static)
 
 # Preprocessing answers in milliseconds, so that every `make` can afford to ask.
 preprocesses() { "${CXX:-c++}" -std=c++20 -x c++ -E - >/dev/null 2>&1; }
@@ -135,7 +135,9 @@ install_system_packages() {
   say "installing with apt: $packages"
   # shellcheck disable=SC2086
   apt_install $packages || die "apt-get could not install them; its messages stand above"
-  apt_install "${OPTIONAL_PACKAGES[@]}" 2>/dev/null || say "going on without ${OPTIONAL_PACKAGES[*]} (faster rebuilds)"
+  for packages in "${OPTIONAL_PACKAGES[@]}"; do
+    apt_install "$packages" 2>/dev/null || say "going on without $packages, which is good to have"
+  done
   missing=$(missing_needs "$1")
   [[ -z $missing ]] && return
   [[ $missing == *"|find_python|"* ]] && die "$(python_remedy)"

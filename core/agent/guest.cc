@@ -2,18 +2,22 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/klog.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -166,6 +170,32 @@ Json error_result(const std::exception& error) { return {{"format", kFormat}, {"
   power_off();
 }
 
+// A prompt for whoever sits at the serial line, in a session of its own with the line as its terminal.
+void run_shell(const Json& shell) {
+  const auto program = shell.at("program").get<std::string>();
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();
+    const int line = open(kLinePath, O_RDWR | O_CLOEXEC);
+    ioctl(line, TIOCSCTTY, 0);
+    const winsize size{shell.value("rows", std::uint16_t{24}), shell.value("columns", std::uint16_t{80}), 0, 0};
+    ioctl(line, TIOCSWINSZ, &size);
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(line, fd);
+    const std::string terminal = "TERM=" + shell.value("term", "linux");
+    const std::string command = shell.value("command", "");
+    std::array<char*, 6> environment{const_cast<char*>("PATH=/bin:/sbin"), const_cast<char*>("HOME=/"),
+                                     const_cast<char*>("PS1=mqlab# "), const_cast<char*>(terminal.c_str()), nullptr};
+    std::array<char*, 4> words{const_cast<char*>("sh"), nullptr};
+    if (!command.empty())
+      words = {const_cast<char*>("sh"), const_cast<char*>("-c"), const_cast<char*>(command.c_str()), nullptr};
+    execve(program.c_str(), words.data(), environment.data());
+    std::perror(("mqlab-agent: starting " + program).c_str());
+    _exit(1);
+  }
+  // Whatever the shell leaves behind becomes a child of process 1; it ends with the guest.
+  for (pid_t ended = 0; ended != child;) ended = wait(nullptr);
+}
+
 // Does the spec, telling each stage, so that the host knows where a guest that died was.
 Json run_spec(FrameWriter& frames, int line) {
   const auto stage = [&frames](const char* name) { frames.send("stage", to_text({{"stage", name}})); };
@@ -195,6 +225,11 @@ bool is_guest_init() { return getpid() == 1 && is_memory_root() && has_word(kern
 void run_as_guest_init() {
   try {
     mount_all();
+    if (const Json spec = parse_spec(text_of(kSpecPath)); spec.contains("shell")) {
+      load_modules(spec);
+      run_shell(spec.at("shell"));
+      power_off();
+    }
     const int line = open(kLinePath, O_WRONLY | O_NOCTTY | O_CLOEXEC);
     FrameWriter frames([line](std::string_view text) { write_all(line, text); });
     Json result;

@@ -3,11 +3,12 @@
 // Spec:   {"format": "mqlab.agent/1", "jobs": [{"workload": NAME, "spec": {...}}],
 //          "modules": [{"path": ..., "params": ...}], "quiet": {"window_ms", "idle_share", "windows",
 //          "limit_ms"}, "limit_ms": of the guest's time for all of it,
-//          "symbols": whether to tell the kernel's functions (symbols.h) when the jobs are done}
+//          "symbols": whether to tell the kernel's functions (symbols.h) when the jobs are done,
+//          "shell": {"program", "command", "term", "rows", "columns"} for a prompt in place of all else}
 // Result: {"format": "mqlab.agent/1", "machine": {...}, "jobs": [JOB, ...]} where JOB is
 //         {"workload", "ok": true, "samples", "counters", "notes"} or
 //         {"workload", "ok": false, "error": {"kind", "message", "remedy"}}.
-// `modules`, `quiet`, `limit_ms` and `symbols` are for a guest; a program ignores them. New keys may be added, none
+// `modules`, `quiet`, `limit_ms`, `symbols` and `shell` are for a guest; a program ignores them. New keys may be added, none
 // changes its meaning.
 //
 // Thread safety: functions without state.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mqlab.cli.kernel import complete_kernel
-from mqlab.cli.options import experiment_argument, json_option, parse_settings, print_json
+from mqlab.cli.options import experiment_argument, json_option, parse_settings, print_json, say
 
 if TYPE_CHECKING:
     from mqlab.repeating import Repetition
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["vm_group"]
 
 _DIFFERS = 1
+_DEFAULT_KERNEL = "debian:7.3-cloud"
 
 
 @click.group("vm")
@@ -116,3 +117,58 @@ def _show_spread(repetition: Repetition) -> None:
         click.echo(f"  {spread.metric:<{width}}  {spread.low:>16.0f} - {spread.high:<16.0f} {relative:>8}")
     if len(repetition.text_addresses()) > 1:
         click.echo(f"  the kernel's code began at {', '.join(repetition.text_addresses())}")
+
+
+@vm_group.command("shell")
+@click.option(
+    "--kernel",
+    metavar="KERNEL",
+    shell_complete=complete_kernel,
+    help="By default $MQLAB_KERNEL, or Debian's 7.3.",
+)
+@click.option("--cpus", type=click.IntRange(1, 255), default=2, show_default=True)
+@click.option("--memory", type=click.IntRange(64, 1 << 20), default=1024, show_default=True, metavar="MIB")
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="DEVICE",
+    help="nvme, virtio-scsi:queues=8, virtio-blk; repeats.",
+)
+@click.option(
+    "--arg", "arguments", multiple=True, metavar="ARG", help="For the kernel's command line; repeats."
+)
+@click.option("--deterministic", is_flag=True, help="The guest's clock counts instructions.")
+@click.option("--command", "-c", default="", help="Run this in the guest and end.")
+def shell_command(
+    kernel: str | None,
+    cpus: int,
+    memory: int,
+    devices: tuple[str, ...],
+    arguments: tuple[str, ...],
+    deterministic: bool,
+    command: str,
+) -> None:
+    """Get a prompt in a guest; `exit` ends it, and Ctrl-C goes to it.
+
+    busybox is there, and modprobe finds the modules of the block layer.
+    """
+    import os
+
+    from mqlab.kernels.find import find_kernel
+    from mqlab.vm.qemu import Machine
+    from mqlab.vm.shell import open_shell
+
+    machine = Machine(
+        cpus=cpus,
+        memory_mib=memory,
+        clock="deterministic" if deterministic else "real",
+        kernel_args=arguments,
+        devices=devices,
+    )
+    chosen = kernel or os.environ.get("MQLAB_KERNEL") or _DEFAULT_KERNEL
+    open_shell(find_kernel(chosen, say=_tell), machine, command=command, say=_tell)
+
+
+def _tell(line: str) -> None:
+    say(f"mqlab: {line}")

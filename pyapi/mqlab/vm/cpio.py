@@ -8,7 +8,7 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass
 
-__all__ = ["Entry", "archive", "device", "directory", "file"]
+__all__ = ["Entry", "archive", "device", "directory", "file", "link"]
 
 _ALIGNMENT = 4
 
@@ -29,6 +29,11 @@ def directory(name: str) -> Entry:
 
 def file(name: str, content: bytes, *, executable: bool = False) -> Entry:
     return Entry(name, stat.S_IFREG | (0o755 if executable else 0o644), content)
+
+
+def link(name: str, target: str) -> Entry:
+    """A symbolic link."""
+    return Entry(name, stat.S_IFLNK | 0o777, target.encode())
 
 
 def device(name: str, major: int, minor: int) -> Entry:

@@ -67,13 +67,18 @@ def spec_document(
 
 
 def build(
-    agent: bytes, document: Mapping[str, Any], modules: Sequence[Module] = (), *, layout: int = 0
+    agent: bytes,
+    document: Mapping[str, Any],
+    modules: Sequence[Module] = (),
+    *,
+    layout: int = 0,
+    extra: Sequence[cpio.Entry] = (),
 ) -> bytes:
     """The archive. The same arguments give the same bytes, which a deterministic boot needs.
 
     `layout` puts that many odd-sized chunks of nothing in, ahead of all else: whatever the kernel allocates
     later lies elsewhere, and its own randomization, seeded by what the boot loader tells, comes out
-    otherwise.
+    otherwise. `extra` follows all else.
     """
     entries = [cpio.directory(name) for name in _FOLDERS]
     entries.append(cpio.device("dev/console", 5, 1))
@@ -84,4 +89,4 @@ def build(
     entries.extend(
         cpio.file(_module_path(index, module), module.content) for index, module in enumerate(modules)
     )
-    return cpio.archive(entries)
+    return cpio.archive([*entries, *extra])

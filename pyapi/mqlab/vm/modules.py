@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mqlab.errors import UnsupportedError
 
-__all__ = ["Module", "load_order", "module_files", "params_by_module"]
+__all__ = ["Module", "dependencies", "load_order", "module_files", "params_by_module"]
 
 _SUFFIX = re.compile(r"\.ko(\.xz|\.gz|\.zst)?$")
 _PARAM = re.compile(r"(?P<module>[A-Za-z0-9_-]+)\.(?P<param>[A-Za-z0-9_]+(?:=.*)?)$")
@@ -73,6 +73,20 @@ def params_by_module(kernel_args: Sequence[str]) -> dict[str, str]:
         if found := _PARAM.match(argument):
             params.setdefault(found["module"].replace("-", "_"), []).append(found["param"])
     return {module: " ".join(given) for module, given in params.items()}
+
+
+def dependencies(modules: Sequence[Module]) -> dict[str, list[str]]:
+    """Of each module all that it needs, directly or not, nearest first."""
+    direct = {module.name: _depends_of(module.content) for module in modules}
+
+    def needed_by(name: str) -> list[str]:
+        found: dict[str, None] = {}
+        for needed in direct.get(name, []):
+            if needed in direct:
+                found |= dict.fromkeys([needed, *needed_by(needed)])
+        return list(found)
+
+    return {name: needed_by(name) for name in direct}
 
 
 def load_order(folder: Path, wanted: list[str]) -> list[Module]:
