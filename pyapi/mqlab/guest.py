@@ -8,10 +8,12 @@ from typing import Any, Final, Literal
 
 from mqlab.parameters import Scalar
 
-__all__ = ["KERNEL_TARGET", "CallRatio", "Clock", "Guest", "GuestRow"]
+__all__ = ["BASE_RELEASE", "KERNEL_TARGET", "CallRatio", "Clock", "Guest", "GuestRow"]
 
 # The name of the target whose runs are real kernels, each booted for its run.
 KERNEL_TARGET: Final = "vm"
+# The release that is "before" in every thread, and that their patches are put on.
+BASE_RELEASE: Final = "7.3"
 
 # deterministic: the guest's time counts instructions, one CPU executes at a time, no emulated device.
 # real: the guest's time is the host's.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mqlab.errors import UsageError
-from mqlab.guest import KERNEL_TARGET
+from mqlab.guest import BASE_RELEASE, KERNEL_TARGET
 from mqlab.model import Case, Direction, Experiment, RowMap
 from mqlab.published import Range, Row, Side, Thread
 from mqlab.result import Result
@@ -272,13 +273,16 @@ def _notes(row_map: RowMap | None, result: Result) -> tuple[str, ...]:
 
 
 def _notes_of_runs(row_map: RowMap, case: Case, result: Result) -> tuple[str, ...]:
-    """A kernel of another HZ, and why nothing was counted."""
+    """A kernel of another HZ or release, and why nothing was counted."""
     runs = [
         run for run in result.runs if run.case == case.id and run.variant in (row_map.before, row_map.after)
     ]
     wanted = case.params.get("hz")
     others = sorted({str(run.conditions["hz"]) for run in runs if run.conditions.get("hz", wanted) != wanted})
     notes = [f"the kernel has HZ {'/'.join(others)}, the row is told for {wanted}"] if others else []
+    releases = sorted({str(run.conditions.get("kernel", BASE_RELEASE)) for run in runs})
+    other = [r for r in releases if not re.match(rf"{re.escape(BASE_RELEASE)}(?!\d)", r)]
+    notes += [f"the kernel is {'/'.join(other)}, the thread is about {BASE_RELEASE}"] if other else []
     if row_map.counts and not _counts(row_map, result):
         notes += [note for run in runs for note in run.notes if "not counted" in note][:1]
     quote = row_map.guest.quote if row_map.guest is not None else ""

@@ -115,6 +115,16 @@ def test_a_packaged_kernel_gives_before_alone_and_says_its_hz_and_what_to_give()
 
 
 @pytest.mark.usefixtures("without_sim")
+@pytest.mark.parametrize(("release", "said"), [("6.12.95", True), ("7.30.1", True), ("7.3-rc5", False)])
+def test_a_kernel_of_another_release_is_told(release: str, said: bool) -> None:
+    def other(_spec: RunSpec) -> RunSamples:
+        return RunSamples({"del_dev_ms": [0.08]}, conditions={**CONDITIONS, "kernel": release})
+
+    row = rows_of(MadeUp(other), "tags-srcu")["del-dev-p50-serial"]
+    assert (f"the kernel is {release}, the thread is about 7.3" in row.notes) == said
+
+
+@pytest.mark.usefixtures("without_sim")
 def test_one_guest_that_breaks_is_one_row_that_says_so() -> None:
     def breaks(spec: RunSpec) -> RunSamples | None:
         if spec.case.startswith("null-blk") and spec.patches:
