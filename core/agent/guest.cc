@@ -205,6 +205,7 @@ Json run_spec(FrameWriter& frames, int line) {
   const Watchdog watchdog(limit, [line, limit] { give_up(line, limit); });
   stage("modules");
   const Json modules = load_modules(spec);
+  mount_at("configfs", "/sys/kernel/config", false);  // may be a module itself
   stage("quiet");
   const Json quiet = wait_quiet(spec);
   stage("run");

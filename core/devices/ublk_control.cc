@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "base/error.h"
 #include "io/ring.h"
@@ -13,6 +14,15 @@
 
 namespace mqlab::devices {
 namespace {
+
+constexpr std::chrono::milliseconds kBusyLimit{2000};
+constexpr std::chrono::milliseconds kBusyPause{10};
+// Greater than any id that the driver gives.
+constexpr std::uint32_t kNoDevice = 0x7ffffff0;
+// What drivers answer to a command that they do not know; the last one is the kernel's own ENOTSUPP.
+constexpr bool is_unknown_command(std::int32_t result) {
+  return result == -EOPNOTSUPP || result == -ENOTTY || result == -EINVAL || result == -524;
+}
 
 constexpr const char* kControlPath = "/dev/ublk-control";
 
@@ -69,6 +79,12 @@ std::string describe(std::string_view name, std::uint32_t id) {
   return text;
 }
 
+void throw_unless_gone(std::uint32_t op, std::string_view name, std::uint32_t id, std::int32_t result) {
+  if (result >= 0 || result == -ENODEV) return;
+  throw Error(ErrorKind::kSystem, describe(name, id) + " was answered with " + std::strerror(-result),
+              remedy_of(op, -result), -result);
+}
+
 }  // namespace
 
 struct UblkControl::State {
@@ -95,7 +111,16 @@ UblkControl::State& UblkControl::live() {
   return *state_;
 }
 
-std::int32_t UblkControl::execute(std::uint32_t op, std::string_view name, ublk::CtrlCmd command) {
+std::int32_t UblkControl::execute(std::uint32_t op, std::string_view name, const ublk::CtrlCmd& command) {
+  const auto deadline = std::chrono::steady_clock::now() + kBusyLimit;
+  for (;;) {
+    const std::int32_t result = execute_once(op, name, command);
+    if (result != -EBUSY || std::chrono::steady_clock::now() >= deadline) return result;
+    std::this_thread::sleep_for(kBusyPause);
+  }
+}
+
+std::int32_t UblkControl::execute_once(std::uint32_t op, std::string_view name, ublk::CtrlCmd command) {
   State& state = live();
   command.queue_id = ublk::kNoQueue;
   io_uring_sqe* sqe = state.ring.next_sqe();
@@ -139,6 +164,21 @@ std::uint64_t UblkControl::features() {
   command.addr = reinterpret_cast<std::uint64_t>(&buffer.features);
   command.len = sizeof buffer.features;
   return execute(ublk::kCmdGetFeatures, "GET_FEATURES", command) < 0 ? 0 : buffer.features;
+}
+
+void UblkControl::check_commands() {
+  if (features() != 0) return;
+  ublk::CtrlCmd command{};
+  command.dev_id = kNoDevice;
+  CommandBuffer& buffer = live().buffer;
+  command.addr = reinterpret_cast<std::uint64_t>(&buffer.info);
+  command.len = sizeof buffer.info;
+  const std::int32_t result = execute(ublk::kCmdGetDevInfo, "GET_DEV_INFO", command);
+  if (!is_unknown_command(result)) return;
+  throw Error(ErrorKind::kUnsupported,
+              std::string("ublk GET_FEATURES and GET_DEV_INFO were answered with ") + std::strerror(-result) +
+                  ": this kernel's driver does not know commands in ioctl form",
+              "use a kernel of 6.4 or newer", -result);
 }
 
 ublk::DevInfo UblkControl::add(const UblkAddRequest& request) {
@@ -195,11 +235,28 @@ void UblkControl::stop(std::uint32_t id) {
 void UblkControl::del(std::uint32_t id) {
   ublk::CtrlCmd command{};
   command.dev_id = id;
-  const std::int32_t result = execute(ublk::kCmdDelDev, "DEL_DEV", command);
-  if (result < 0 && result != -ENODEV) {
-    throw Error(ErrorKind::kSystem, describe("DEL_DEV", id) + " was answered with " + std::strerror(-result),
-                remedy_of(ublk::kCmdDelDev, -result), -result);
+  throw_unless_gone(ublk::kCmdDelDev, "DEL_DEV", id, execute(ublk::kCmdDelDev, "DEL_DEV", command));
+}
+
+void UblkControl::del_async(std::uint32_t id) {
+  ublk::CtrlCmd command{};
+  command.dev_id = id;
+  const std::int32_t result = execute(ublk::kCmdDelDevAsync, "DEL_DEV_ASYNC", command);
+  if (is_unknown_command(result)) {
+    throw Error(ErrorKind::kUnsupported, describe("DEL_DEV_ASYNC", id) + " was answered with " + std::strerror(-result),
+                "use a kernel of 6.9 or newer, or delete with DEL_DEV", -result);
   }
+  throw_unless_gone(ublk::kCmdDelDevAsync, "DEL_DEV_ASYNC", id, result);
+}
+
+bool UblkControl::is_gone(std::uint32_t id) {
+  CommandBuffer& buffer = live().buffer;
+  ublk::CtrlCmd command{};
+  command.dev_id = id;
+  command.addr = reinterpret_cast<std::uint64_t>(&buffer.info);
+  command.len = sizeof buffer.info;
+  const std::int32_t result = execute(ublk::kCmdGetDevInfo, "GET_DEV_INFO", command);
+  return result == -ENODEV;
 }
 
 }  // namespace mqlab::devices

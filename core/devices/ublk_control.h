@@ -5,7 +5,8 @@
 // by the kernel to a worker of the ring's owner, so a shared ring would measure
 // the queue in front of it.
 //
-// Invariants: each command ends within the limit or throws kTimeout. After a
+// Invariants: a command that finds the device in use is tried again for a moment, since udev opens new devices. Each
+// command ends within the limit or throws kTimeout. After a
 // timeout the kernel may still write to the command's buffer, so the control
 // keeps ring and buffer for ever and refuses further commands.
 #pragma once
@@ -41,6 +42,9 @@ class UblkControl {
   // Feature bits; 0 where the kernel does not know the question (before 6.5).
   std::uint64_t features();
 
+  // Throws kUnsupported where the driver does not know commands in the form that is used here (before 6.4).
+  void check_commands();
+
   // What the kernel made of the request: id, capped queues, granted flags.
   ublk::DevInfo add(const UblkAddRequest& request);
   ublk::DevInfo info(std::uint32_t id);
@@ -53,12 +57,17 @@ class UblkControl {
   // Returns once the id is free again. A device that is gone already is success.
   void del(std::uint32_t id);
 
+  // Does not wait until the id is free. Throws kUnsupported where the kernel knows no such command (before 6.9).
+  void del_async(std::uint32_t id);
+  bool is_gone(std::uint32_t id);
+
  private:
   struct State;
 
   State& live();
   // Result of the command, negative errno included.
-  std::int32_t execute(std::uint32_t op, std::string_view name, ublk::CtrlCmd command);
+  std::int32_t execute(std::uint32_t op, std::string_view name, const ublk::CtrlCmd& command);
+  std::int32_t execute_once(std::uint32_t op, std::string_view name, ublk::CtrlCmd command);
   std::int32_t require(std::uint32_t op, std::string_view name, const ublk::CtrlCmd& command);
 
   std::unique_ptr<State> state_;

@@ -17,4 +17,10 @@ Workload life_stress_workload();
 Workload random_reads_workload();
 Workload ublk_random_reads_workload();
 
+// On real devices.
+Workload null_blk_lifecycle_workload();
+Workload nvmet_disconnect_workload();
+Workload device_stress_workload();
+Workload device_inventory_workload();
+
 }  // namespace mqlab::workloads

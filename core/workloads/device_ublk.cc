@@ -4,22 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <barrier>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/cancel.h"
 #include "base/error.h"
+#include "devices/control_tree.h"
 #include "devices/ublk_control.h"
+#include "devices/ublk_limit.h"
 #include "devices/ublk_server.h"
+#include "workloads/device_crew.h"
 
 namespace mqlab::workloads {
 namespace {
@@ -29,6 +29,7 @@ using devices::UblkNullServer;
 
 constexpr std::uint32_t kBufferBytes = 64 * 1024;
 constexpr std::uint64_t kDiskBytes = 1ULL << 30U;
+constexpr int kCommandsAnItem = 4;
 
 struct Params {
   std::size_t devices = 0;
@@ -36,6 +37,7 @@ struct Params {
   std::uint16_t queues = 0;
   std::uint16_t depth = 0;
   bool life = false;
+  bool async = false;
   std::chrono::milliseconds limit{0};
 };
 
@@ -46,20 +48,8 @@ Params params_of(const Json& spec) {
           .queues = given.at("queues").get<std::uint16_t>(),
           .depth = given.at("depth").get<std::uint16_t>(),
           .life = given.at("mode") == "life",
+          .async = given.at("del_async").get<bool>(),
           .limit = std::chrono::milliseconds(given.at("limit_ms").get<std::int64_t>())};
-}
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
-}
-
-template <class F>
-std::uint64_t timed_ns(F&& work) {
-  const std::uint64_t begin_ns = now_ns();
-  work();
-  return now_ns() - begin_ns;
 }
 
 // A live device holds its character device and a ring a queue; a control two more. As root the hard limit may be
@@ -89,59 +79,41 @@ struct Device {
   std::uint64_t del_ns = 0;
 };
 
-class Lifecycle {
+// Shared with the threads of the crew, since one that hangs in the kernel outlives the run.
+class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
  public:
-  explicit Lifecycle(const Params& params) : params_(params), devices_(params.devices) {
+  explicit Lifecycle(const Params& params) : params_(params), devices_(params.devices), limit_(tree_, params.devices) {
     allow_descriptors(params);
     const std::size_t threads = std::min(params.threads, params.devices);
     for (std::size_t i = 0; i < threads; ++i) {
       controls_.push_back(std::make_unique<UblkControl>(params.limit));
     }
+    controls_.front()->check_commands();
   }
   ~Lifecycle() { remove_leftovers(); }
   Lifecycle(const Lifecycle&) = delete;
   Lifecycle& operator=(const Lifecycle&) = delete;
 
   Json run() {
-    const std::uint64_t add_total_ns = phase([this](UblkControl& control, Device& device) { create(control, device); });
+    const auto self = shared_from_this();
+    // Each command has its own limit; the crew's is for what lies between them.
+    const Crew crew(controls_.size(), kCommandsAnItem * params_.limit);
+    const std::uint64_t add_total_ns = crew.run({.name = "adding the ublk device",
+                                                 .items = devices_.size(),
+                                                 .step = [self](std::size_t thread, std::size_t item) {
+                                                   self->create(*self->controls_[thread], self->devices_[item]);
+                                                 }});
     const std::uint64_t delete_total_ns =
-        phase([this](UblkControl& control, Device& device) { destroy(control, device); });
+        crew.run({.name = "deleting the ublk device",
+                  .items = devices_.size(),
+                  .step = [self](std::size_t thread,
+                                 std::size_t item) { self->destroy(*self->controls_[thread], self->devices_[item]); },
+                  .measured = true});
+    if (params_.async) wait_until_gone();
     return result(add_total_ns, delete_total_ns);
   }
 
  private:
-  using Step = std::function<void(UblkControl&, Device&)>;
-
-  // Runs `step` on every device, thread t taking the devices t, t + threads, ... Returns the time from the
-  // moment all threads were ready to the end of the last one.
-  std::uint64_t phase(const Step& step) {
-    const std::size_t count = controls_.size();
-    std::vector<std::exception_ptr> failures(count);
-    std::vector<std::uint64_t> ends_ns(count);
-    std::uint64_t begin_ns = 0;
-    std::barrier ready(static_cast<std::ptrdiff_t>(count), [&begin_ns]() noexcept { begin_ns = now_ns(); });
-    std::vector<std::jthread> threads;
-    for (std::size_t t = 0; t < count; ++t) {
-      threads.emplace_back([&, t] {
-        ready.arrive_and_wait();
-        try {
-          for (std::size_t i = t; i < devices_.size(); i += count) {
-            throw_if_cancelled();
-            step(*controls_[t], devices_[i]);
-          }
-        } catch (...) {
-          failures[t] = std::current_exception();
-        }
-        ends_ns[t] = now_ns();
-      });
-    }
-    threads.clear();  // joins
-    for (const std::exception_ptr& failure : failures) {
-      if (failure) std::rethrow_exception(failure);
-    }
-    return *std::max_element(ends_ns.begin(), ends_ns.end()) - begin_ns;
-  }
-
   void create(UblkControl& control, Device& device) {
     devices::UblkAddRequest request;
     request.queues = params_.queues;
@@ -165,8 +137,29 @@ class Lifecycle {
         device.server->close_device();
       });
     }
-    device.del_ns = timed_ns([&] { control.del(device.info.dev_id); });
+    device.del_ns = timed_ns([&] {
+      if (params_.async) {
+        control.del_async(device.info.dev_id);
+      } else {
+        control.del(device.info.dev_id);
+      }
+    });
     device.added = false;
+  }
+
+  void wait_until_gone() {
+    const auto deadline = std::chrono::steady_clock::now() + params_.limit;
+    for (const Device& device : devices_) {
+      while (!controls_.front()->is_gone(device.info.dev_id)) {
+        if (std::chrono::steady_clock::now() >= deadline) {
+          throw Error(ErrorKind::kTimeout,
+                      "ublk device " + std::to_string(device.info.dev_id) + " is still there " +
+                          std::to_string(params_.limit.count()) + " ms after DEL_DEV_ASYNC",
+                      "look for who holds it open, and for a hung task in dmesg");
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
   }
 
   // After a failure: a STOP before each DEL, since a device that was half started hangs a DEL without it.
@@ -204,6 +197,7 @@ class Lifecycle {
     }
     const Json counters = {{"control_worker_limit", controls_.front()->worker_limit()},
                            {"devices", devices_.size()},
+                           {"window_operations", devices_.size()},
                            {"threads", controls_.size()},
                            {"queues", devices_.front().info.nr_hw_queues},
                            {"depth", devices_.front().info.queue_depth}};
@@ -222,27 +216,34 @@ class Lifecycle {
 
   Params params_;
   std::vector<Device> devices_;
+  devices::KernelTree tree_;
+  devices::UblkDeviceLimit limit_;
   std::vector<std::unique_ptr<UblkControl>> controls_;
 };
 
-Json run(const Json& spec) { return Lifecycle(params_of(spec)).run(); }
+Json run(const Json& spec) { return std::make_shared<Lifecycle>(params_of(spec))->run(); }
 
 }  // namespace
 
 Workload ublk_lifecycle_workload() {
-  return {
-      .name = "ublk_lifecycle",
-      .help = "Adds ublk devices, starts and stops a null server on each in mode life, and deletes them.",
-      .targets = {"device"},
-      .run = run,
-      .defaults =
-          {{"devices", 100}, {"threads", 1}, {"queues", 1}, {"depth", 16}, {"mode", "add_del"}, {"limit_ms", 60000}},
-      .params = {{.name = "devices", .min = 1, .max = 100000},
-                 {.name = "threads", .min = 1, .max = 1024},
-                 {.name = "queues", .min = 1, .max = devices::ublk::kMaxQueues},
-                 {.name = "depth", .min = 1, .max = devices::ublk::kMaxQueueDepth},
-                 {.name = "mode", .choices = {"add_del", "life"}},
-                 {.name = "limit_ms", .min = 1, .max = 3600000}}};
+  return {.name = "ublk_lifecycle",
+          .help = "Adds ublk devices, starts and stops a null server on each in mode life, and deletes them.",
+          .targets = {"device"},
+          .run = run,
+          .defaults = {{"devices", 100},
+                       {"threads", 1},
+                       {"queues", 1},
+                       {"depth", 16},
+                       {"mode", "add_del"},
+                       {"del_async", false},
+                       {"limit_ms", 60000}},
+          .params = {{.name = "devices", .min = 1, .max = 100000},
+                     {.name = "threads", .min = 1, .max = 1024},
+                     {.name = "queues", .min = 1, .max = devices::ublk::kMaxQueues},
+                     {.name = "depth", .min = 1, .max = devices::ublk::kMaxQueueDepth},
+                     {.name = "mode", .choices = {"add_del", "life"}},
+                     {.name = "del_async"},
+                     {.name = "limit_ms", .min = 1, .max = 3600000}}};
 }
 
 }  // namespace mqlab::workloads

@@ -15,9 +15,10 @@ namespace {
 // Every built-in workload, in the order in which lists show them. A new one is declared in builtin.h and
 // named here.
 constexpr std::array kBuiltin = {
-    &ublk_delete_workload,  &null_blk_destroy_workload, &nvme_disconnect_workload, &tags_iterator_delay_workload,
-    &life_stress_workload,  &random_draws_workload,     &ublk_lifecycle_workload,  &quiesce_rt_workload,
-    &quiesce_race_workload, &plug_batch_workload,       &random_reads_workload,    &ublk_random_reads_workload,
+    &ublk_delete_workload,        &null_blk_destroy_workload, &nvme_disconnect_workload, &tags_iterator_delay_workload,
+    &life_stress_workload,        &random_draws_workload,     &ublk_lifecycle_workload,  &quiesce_rt_workload,
+    &quiesce_race_workload,       &plug_batch_workload,       &random_reads_workload,    &ublk_random_reads_workload,
+    &null_blk_lifecycle_workload, &nvmet_disconnect_workload, &device_stress_workload,   &device_inventory_workload,
 };
 
 void check_declaration(const Workload& workload) {
