@@ -111,6 +111,12 @@ class Build:
             raise UsageError(f"reading the configuration {path} was answered with: {error}") from error
 
     @cached_property
+    def config_key(self) -> str:
+        """Names configuration and compiler."""
+        options = [fragment.text() for fragment in self.fragments]
+        return short_hash(_RECIPE, self._own_config, *options, self.compiler.version)
+
+    @cached_property
     def base_key(self) -> str:
         """Names source, configuration and compiler."""
         options = [fragment.text() for fragment in self.fragments]
@@ -134,7 +140,7 @@ class Build:
         """Raises PatchFailedError where the patches do not apply; the source is unpacked where it was not."""
         if self.patches and self.cached() is None:
             if not self.folder.base.is_dir():
-                with self.folder.hold_base(self.source, self.say):
+                with self.folder.hold_base(self.source, self.config_key, self.say):
                     pass
             apply_patches(self.folder.base, self.patches)
 
@@ -155,7 +161,7 @@ class Build:
         if self.has_base() and known is not None:
             return known
         self.check_patches()  # told before the unpatched tree is built for minutes
-        with self.folder.hold_base(self.source, self.say) as tree:
+        with self.folder.hold_base(self.source, self.config_key, self.say) as tree:
             facts = self.folder.base_facts()
             if facts is None:
                 self._make_base(tree)
@@ -175,6 +181,8 @@ class Build:
             made = self._make(tree, log, self.source.text, effort.objects)
         facts = {
             "source": self.source.text,
+            "identity": self.source.identity,
+            "config_key": self.config_key,
             "version": self.source.version,
             "fragment": self.request.fragment,
             "compiler": self.compiler.version,

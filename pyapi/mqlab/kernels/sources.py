@@ -25,7 +25,13 @@ __all__ = ["DebianSource", "GitSource", "Source", "find_debian_source", "find_gi
 _GIT_LIMIT_S = 120.0
 _UNPACK_LIMIT_S = 1800.0
 _DESCRIPTION = "source.json"
+# With more, next to everything is built again anyway.
+_MOST_CHANGES = 3000
 _VERSION = re.compile(r"\d+(?:\.\d+)*$")
+
+
+# Content and mode by name; None for a file that is gone.
+Changes = dict[str, tuple[bytes, int] | None]
 
 
 class Source(Protocol):
@@ -42,6 +48,9 @@ class Source(Protocol):
 
     def unpack(self, folder: Path) -> None:
         """Into an empty folder."""
+
+    def changed_since(self, identity: str) -> Changes | None:
+        """What differs from another source of that identity; None where that cannot be told."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,9 @@ class DebianSource:
             ["tar", "-x", "--strip-components=1", "-f", str(self.tarball), "-C", str(folder)],
             f"unpacking {self.tarball.name}",
         )
+
+    def changed_since(self, identity: str) -> Changes | None:
+        return None  # another tarball shares nothing that could be asked
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,28 @@ class GitSource:
             raise UnsupportedError(
                 f"git archive of {self.text} ended with status {archive.returncode}", "run git fsck there"
             )
+
+    def changed_since(self, identity: str) -> Changes | None:
+        """Files only: a tree that this repository does not know, or a link that changed, is None."""
+        form, _, other = identity.partition(" ")
+        if form != "git" or _try_git(self.repository, ["cat-file", "-e", f"{other}^{{tree}}"]) is None:
+            return None
+        listing = _try_git(self.repository, ["diff-tree", "-r", "-z", "--no-renames", other, self.tree])
+        if listing is None:
+            return None
+        fields = listing.split("\0")
+        if len(fields) > 2 * _MOST_CHANGES:
+            return None
+        changes: Changes = {}
+        for head, name in zip(fields[0::2], fields[1::2], strict=False):
+            _, mode, _, blob, status = head.split(" ")
+            if status == "D":
+                changes[name] = None
+            elif mode.startswith("100"):
+                changes[name] = (_read_blob(self.repository, blob), int(mode[-3:], 8))
+            else:
+                return None
+        return changes
 
 
 def _run_checked(command: list[str], what: str, stdin: object = subprocess.DEVNULL) -> None:
@@ -217,6 +251,19 @@ def find_git_source(text: str, say: Callable[[str], None]) -> GitSource:
     if "KERNELVERSION" not in makefile:
         raise UsageError(f"{path} at {ref} holds no kernel", "name a repository of the kernel")
     return GitSource(f"tree:{path}@{ref}", f"{described} ({commit[:12]})", path.resolve(), commit, tree)
+
+
+def _try_git(path: Path, arguments: list[str]) -> str | None:
+    done = subprocess.run(
+        ["git", "-C", str(path), *arguments], capture_output=True, text=True, errors="surrogateescape"
+    )
+    return done.stdout if done.returncode == 0 else None
+
+
+def _read_blob(path: Path, blob: str) -> bytes:
+    return subprocess.run(
+        ["git", "-C", str(path), "cat-file", "blob", blob], capture_output=True, check=True
+    ).stdout
 
 
 def _git(path: Path, arguments: list[str], failure: str) -> str:

@@ -63,19 +63,46 @@ class TreeFolder:
         _write_json(self.folder / "base.json", facts)
 
     @contextmanager
-    def hold_base(self, source: Source, say: Callable[[str], None]) -> Iterator[WorkTree]:
+    def hold_base(self, source: Source, config_key: str, say: Callable[[str], None]) -> Iterator[WorkTree]:
         """The base tree, to build in; unpacked where it is not there."""
         with lock_file(self.folder / "base.lock", say=say, what=f"the tree of {source.text}") as lock:
-            unpacking = self.folder / "base.unpacking"
-            shutil.rmtree(unpacking, ignore_errors=True)
             if not self.base.is_dir():
-                say(f"unpacking {source.text}, {source.version}")
-                unpacking.mkdir(parents=True)
-                source.unpack(unpacking)
-                self._unpacked.touch()
-                unpacking.rename(self.base)
+                self._unpack(source, config_key, say)
             _distrust_last_writes(_marker(self.base), self.base, frozenset())
             yield WorkTree(self.base, lock)
+
+    def _unpack(self, source: Source, config_key: str, say: Callable[[str], None]) -> None:
+        """From the source, or from the built tree of another commit, so that only what differs is built."""
+        unpacking = self.folder / "base.unpacking"
+        shutil.rmtree(unpacking, ignore_errors=True)
+        for other in self._relatives(config_key):
+            changed = source.changed_since(str((other.base_facts() or {}).get("identity", "")))
+            if changed is None:
+                continue
+            with lock_file(other.folder / "base.lock", shared=True, say=say, what="a tree to copy"):
+                if other.base_facts() is None:
+                    continue
+                say(f"starting {source.text} from a built tree that differs in {len(changed)} files")
+                _copy_tree(other.base, unpacking, other._unpacked.stat().st_mtime)
+                shutil.copy2(other._unpacked, self._unpacked)
+            for name, content in changed.items():
+                _set_file(unpacking / name, content)
+            unpacking.rename(self.base)
+            return
+        say(f"unpacking {source.text}, {source.version}")
+        unpacking.mkdir(parents=True)
+        source.unpack(unpacking)
+        self._unpacked.touch()
+        unpacking.rename(self.base)
+
+    def _relatives(self, config_key: str) -> list[TreeFolder]:
+        """Built trees with the same configuration and compiler, the last used first."""
+        others = [path for path in self.folder.parent.iterdir() if path.is_dir() and path != self.folder]
+        others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        folders = [TreeFolder(path) for path in others]
+        return [
+            f for f in folders if (f.base_facts() or {}).get("config_key") == config_key and f.base.is_dir()
+        ]
 
     @contextmanager
     def hold_work(self, say: Callable[[str], None]) -> Iterator[WorkTree]:

@@ -69,7 +69,7 @@ def try_series(
     picks = pick_for(series.patches, experiments)
     for pick in picks:
         say(f"{pick.experiment.id}: {pick.reason()}")
-    trying = Trying(series, picks, per_patch, margin, Wanted(runs, seed, label=label), say)
+    trying = Trying(series, picks, per_patch, margin, Wanted(runs, seed, label=label, keep_going=True), say)
     trying.prepare(dict(params or {}), full)
     if trying.build():
         with OpenedStore(store) as kept:

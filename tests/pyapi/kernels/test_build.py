@@ -168,6 +168,26 @@ def test_the_checkout_is_left_alone_and_other_commits_are_other_kernels(
         build_kernel(f"tree:{repository}@v7", cache=cache)
 
 
+def test_another_commit_is_built_from_the_tree_of_the_last(repository: Path, cache: KernelCache) -> None:
+    build(repository, cache)
+    (repository / "block/two.c").write_text((repository / "block/two.c").read_text().replace("NUMBER", "9"))
+    (repository / "block/two.h").unlink()
+    (repository / "added.txt").write_text("new\n")
+    run_git(repository, "add", "-A")
+    run_git(repository, "commit", "-qm", "second")
+    watch = Watch()
+    request = KernelRequest(f"tree:{repository}@main")
+    second = build_kernel(request, cache=cache, say=watch.said.append, progress=watch.progress)
+    assert watch.objects() == ["block/two.o"]
+    assert any("differs in 3 files" in line for line in watch.said)
+    fresh = build_kernel(request, cache=KernelCache(cache.root / "fresh"))
+    assert symbols(second) == symbols(fresh)
+    (tree,) = [path.parent for path in cache.trees.glob("*/base/added.txt")]
+    assert not (tree / "block/two.h").exists()
+    first = build(repository, KernelCache(cache.root / "again"))
+    assert symbols(first) == symbols(build(repository, cache))  # the first tree was not written into
+
+
 def test_what_is_no_kernel_is_refused(tmp_path: Path, cache: KernelCache) -> None:
     with pytest.raises(UsageError, match="names no folder"):
         build_kernel(f"tree:{tmp_path}/none@v1", cache=cache)

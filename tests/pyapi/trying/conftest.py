@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "kernels"))
 
 from small_kernel import make_small_kernel
 
-from mqlab.errors import UnsupportedError
+from mqlab.errors import UnsupportedError, UsageError
 from mqlab.model import Case
 from mqlab.records import RunSamples, RunSpec
 from mqlab.targets import Basis, Manner
@@ -106,6 +106,12 @@ def oops(spec: RunSpec) -> float:
 
 def no_device(_spec: RunSpec) -> float:
     raise UnsupportedError("no such device", "plug one in")
+
+
+def unknown_workload(spec: RunSpec) -> float:
+    if spec.case.startswith("exact"):
+        raise UsageError("in the guest: unknown workload 'x'", "")
+    return 4.0
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from mqlab.store import open_store_at
 from mqlab.trying import Trial, plan_trial, try_series
 from mqlab.vm.boot import GuestError
 
-from .conftest import Stage, no_device, oops
+from .conftest import Stage, no_device, oops, unknown_workload
 
 
 def try_it(stage: Stage, *patches: Path, **more: Any) -> Trial:
@@ -155,6 +155,13 @@ def test_what_no_guest_can_do_is_shown_with_the_reason(stage: Stage) -> None:
     assert [row.verdict for row in trial.rows] == ["inconclusive", "inconclusive"]
     assert all("no such device" in row.reason for row in trial.rows)
     assert trial.exit_status == 4
+
+
+def test_a_run_that_fails_otherwise_is_a_row_with_the_reason_too(stage: Stage) -> None:
+    stage.behave = unknown_workload
+    trial = try_it(stage, good(stage))
+    assert [row.values["base"] for row in trial.rows] == [None, 4.0]
+    assert "unknown workload" in trial.rows[0].reason
 
 
 def test_commits_of_a_git_tree_are_a_series(stage: Stage) -> None:
