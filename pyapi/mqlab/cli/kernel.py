@@ -150,7 +150,19 @@ def show_command(name: str, as_json: bool) -> None:
     """Show a kernel: version, HZ, configuration, compiler, patches, size."""
     from mqlab.kernels.find import find_kernel
 
+    if name.startswith(("source:", "tree:")):
+        _refuse_unbuilt(name)
     _show(find_kernel(name, say=_tell), as_json)
+
+
+def _refuse_unbuilt(name: str) -> None:
+    """Showing builds nothing."""
+    from mqlab.errors import UnsupportedError
+    from mqlab.kernels.plan import plan_build
+    from mqlab.kernels.request import parse_request
+
+    if plan_build(parse_request(name)).kernel is None:
+        raise UnsupportedError(f"{name} is not built yet", f"mqlab kernel build {name}")
 
 
 @kernel_group.command("remove")

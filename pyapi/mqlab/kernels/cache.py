@@ -25,6 +25,7 @@ __all__ = ["KernelCache", "cache_root"]
 
 _DESCRIPTION = "kernel.json"
 _SCHEMA = 1
+_MAKING = ".making-"
 
 
 def cache_root() -> Path:
@@ -55,12 +56,14 @@ class KernelCache:
             ) from error
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            for left in self.entries.glob(f"{_MAKING}*"):  # by a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
             yield
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
-        """A fresh folder on the cache's own file system, gone afterwards."""
-        folder = Path(tempfile.mkdtemp(prefix=".making-", dir=self.entries))
+        """A fresh folder on the cache's own file system, gone afterwards. Only while the cache is locked."""
+        folder = Path(tempfile.mkdtemp(prefix=_MAKING, dir=self.entries))
         try:
             yield folder
         finally:

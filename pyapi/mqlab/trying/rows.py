@@ -67,7 +67,7 @@ class Rows:
         verdict = judge(found[BASE], found[SERIES], metric.direction, margin, exact)
         if found[BASE] and not found[SERIES] and self._broke(result.experiment, case.id):
             verdict = "regressed"
-        reasons = [f"{s.variant}: {s.reason}" for s in result.skips if s.case == case.id]
+        reasons = _skip_reasons(result, case)
         if floor > self.margin and verdict == "no change":
             reasons.append(f"other seeds alone change base by {floor * 100:.1f} %")
         if not reasons and not exact and verdict == "inconclusive":
@@ -88,6 +88,14 @@ class Rows:
 
     def _broke(self, experiment: str, case: str) -> bool:
         return any(f.side == SERIES and (f.experiment, f.case) == (experiment, case) for f in self.findings)
+
+
+def _skip_reasons(result: Result, case: Case) -> list[str]:
+    """Why sides were not measured; once where it is the same for all."""
+    skips = {s.variant: s.reason for s in result.skips if s.case == case.id}
+    if len(set(skips.values())) == 1 and len(skips) == len(result.definition.variants):
+        return [f"not measured: {next(iter(skips.values()))}"]
+    return [f"{side}: {reason}" for side, reason in skips.items()]
 
 
 def _measured(result: Result, case: Case) -> set[str]:

@@ -204,17 +204,18 @@ class Trial:
             widths = [_CELL_WIDTH] * (1 + len(part) + one) + [_VERDICT_WIDTH] * last
             heads = [BASE, *part, *(["ratio"] if one else []), *([""] if last else [])]
             lines += columns(f"{id_}", heads, widths, indent=2)
-            shown = ""
+            shown = told = ""
             for row in rows:
                 if row.title != shown:
                     lines += paragraph(row.title, 4, 2)
-                    shown = row.title
+                    shown, told = row.title, ""
                 cells = [number(row.values.get(side)) for side in (BASE, *part)]
                 cells += [ratio(row.ratio(part[0])) if row.ratio(part[0]) is not None else "-"] * one
                 cells += [row.verdict] * last
                 lines += columns(f"{row.metric} [{row.unit}]", cells, widths, indent=6)
-                if row.reason and last:
+                if row.reason and row.reason != told and last:
                     lines += paragraph(row.reason, 8, 2)
+                told = row.reason
             lines.append("")
         return lines
 

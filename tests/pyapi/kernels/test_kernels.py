@@ -100,6 +100,15 @@ def test_a_half_made_entry_is_no_kernel(tmp_path: Path) -> None:
     assert list(cache.entries.glob(".making-*")) == []
 
 
+def test_what_a_killed_process_left_goes_with_the_next_fetch(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path)
+    kept(cache, "7.3.4")
+    (cache.entries / ".making-left").mkdir()
+    with cache.locked():
+        assert not list(cache.entries.glob(".making-*"))
+    assert len(cache.names()) == 1
+
+
 def test_the_cache_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_root() == tmp_path / "mqlab"

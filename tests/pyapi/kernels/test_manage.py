@@ -88,6 +88,7 @@ def test_the_command_line_builds_lists_and_removes(repository: Path, tmp_path: P
     patch = change_return(tmp_path / "series.diff", "two", "2")
     dry = json.loads(run("build", source, "--dry-run", "--json"))
     assert (dry["kernel"], len(dry["steps"])) == (None, 1)
+    assert "not built yet" in json.loads(run("show", source, "--json", status=4))["error"]["message"]
     built = json.loads(run("build", source, "--patches", str(patch), "--json"))
     assert built["patches"][0]["files"] == ["block/two.c"]
     assert f"{source},{patch} is there" in run("build", f"{source},{patch}", "--dry-run")
