@@ -23,6 +23,7 @@ __all__ = ["forecast_table", "matrix_table", "reproduction_table", "result_table
 # Columns: before, after, ratio, effect error, before error; and for a result: value, range over runs, ratio.
 _ROW: Final = (11, 11, 9, 8, 8)
 _RUN: Final = (12, 20, 9)
+_REPORT_LINES: Final = 25
 # How near the sim is meant to come to a deterministic guest.
 _NEAR: Final = 0.15
 
@@ -215,7 +216,10 @@ def stress_table(report: StressReport) -> str:
     for name, count in sorted(report.covered.items()):
         lines += columns(name.replace("_", " "), (str(count),), (12,))
     for text in report.reports:
-        lines += ["", *(line for row in text.splitlines() for line in paragraph(row, 4, 2))]
+        said = text.splitlines()
+        lines += ["", *(line for row in said[:_REPORT_LINES] for line in paragraph(row, 4, 2))]
+        if len(said) > _REPORT_LINES:
+            lines += paragraph(f"... {len(said) - _REPORT_LINES} more lines, see --json", 4)
     for note in report.notes:
         lines += paragraph(note, 4, 2)
     checkers = ", ".join(report.checkers) or "none"

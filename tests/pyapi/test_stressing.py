@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from mqlab.vm.guest import GuestSetup
 from mqlab.vm.qemu import Qemu
 
 KASAN = "BUG: KASAN: slab-use-after-free in bt_iter+0x1/0x2\nRead of size 8 at addr ffff8880 by task a/1"
+Stage = Callable[[str], None]
 COVERED = {"devices_added": 840, "cpus_unplugged": 12}
 
 
@@ -42,14 +43,15 @@ def run(boot: Any, **options: Any) -> StressReport:
 
 
 def gives(result: Mapping[str, Any]) -> Any:
-    def boot(_setup: GuestSetup, _job: Mapping[str, Any]) -> GuestReport:
+    def boot(_setup: GuestSetup, _job: Mapping[str, Any], _on_stage: Stage) -> GuestReport:
         return GuestReport({"jobs": [result]}, "", "", 1.0)
 
     return boot
 
 
-def fails(error: Exception) -> Any:
-    def boot(_setup: GuestSetup, _job: Mapping[str, Any]) -> GuestReport:
+def fails(error: Exception, stage: str = "run") -> Any:
+    def boot(_setup: GuestSetup, _job: Mapping[str, Any], on_stage: Stage) -> GuestReport:
+        on_stage(stage)
         raise error
 
     return boot
@@ -70,7 +72,7 @@ def test_a_clean_run_tells_what_it_covered_and_with_which_checkers() -> None:
 def test_the_guest_is_given_the_time_and_a_real_clock() -> None:
     seen: list[tuple[GuestSetup, Mapping[str, Any]]] = []
 
-    def boot(setup: GuestSetup, job: Mapping[str, Any]) -> GuestReport:
+    def boot(setup: GuestSetup, job: Mapping[str, Any], _on_stage: Stage) -> GuestReport:
         seen.append((setup, job))
         return GuestReport({"jobs": [{"ok": True, "counters": {}}]}, "", "", 1.0)
 
@@ -99,6 +101,18 @@ def test_a_guest_that_fails_without_a_report_is_an_error() -> None:
         run(gives({"ok": False, "error": {"kind": "unsupported", "message": "no ublk here", "remedy": "x"}}))
     with pytest.raises(TimeoutError_, match="no answer"):
         run(gives({"ok": False, "error": {"kind": "timeout", "message": "no answer", "remedy": "x"}}))
+
+
+def test_a_kernel_that_breaks_before_the_stress_is_no_finding_of_it() -> None:
+    with pytest.raises(GuestError):
+        run(fails(GuestError("the guest's kernel broke", "see", KASAN, KASAN), stage="modules"))
+
+
+def test_what_a_panic_repeats_is_one_report() -> None:
+    log = f"{KASAN}\n" + "\n".join(f"line {n}" for n in range(80)) + f"\n{KASAN}\n"
+    report = run(fails(GuestError("broke", "see", KASAN, log)))
+    assert len(report.reports) == 1
+    assert "more lines, see --json" in report.table()
 
 
 @pytest.mark.parametrize("options", [{"seconds": 0}, {"seconds": 1.5}, {"cpus": 0}])
