@@ -82,7 +82,7 @@ class GuestKernels:
             return given
         if spec.patches is None:
             raise UnsupportedError(
-                f"no kernel is {spec.variant}: {spec.kernel_reason or 'it is a variant of the engine alone'}",
+                spec.kernel_reason or f"no kernel is {spec.variant}: it is a variant of the engine alone",
                 "measure it with --target sim",
             )
         if _can_be_built(self._kernel):

@@ -181,9 +181,8 @@ class _Turns:
 def _guest_of(spec: RunSpec) -> Guest:
     if spec.guest is None:
         raise UnsupportedError(
-            f"no guest does {spec.case or spec.workload}: "
-            f"{spec.kernel_reason or f'the agent has no workload for {spec.workload}'}",
-            "run it with --target sim",
+            spec.kernel_reason or f"the agent of a guest has no workload for {spec.workload}",
+            "measure it with --target sim",
         )
     return spec.guest
 
