@@ -86,10 +86,9 @@ def _spread(cases: Sequence[Case]) -> list[Case]:
 
 
 def measured_metrics(experiment: Experiment, case: Case, measured: set[str]) -> list[Metric]:
-    """The metrics that a case has on a real kernel: those it declares, and those that came."""
-    guest = case.guest
-    declared = set(guest.metrics) if guest is not None else set()
-    return [metric for metric in experiment.metrics if metric.name in declared | measured]
+    """The metrics that a case has on a real kernel: those that came, or where none did those it declares."""
+    declared = set(case.guest.metrics) if case.guest is not None else set()
+    return [metric for metric in experiment.metrics if metric.name in (measured or declared)]
 
 
 def case_title(case: Case) -> str:
@@ -101,4 +100,4 @@ def case_title(case: Case) -> str:
         **{n: params[n] for n in named if n in params},
     }
     figures = ", ".join(f"{name} {shown[name]}" for name in named if name in shown)
-    return f"{case.guest.workload if case.guest else case.workload}: {figures}"
+    return f"{case.id}: {figures}"

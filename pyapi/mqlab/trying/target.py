@@ -11,7 +11,7 @@ from mqlab.model import Case
 from mqlab.records import RunSamples, RunSpec
 from mqlab.targets import Basis, Manner, Target, manner_of
 
-__all__ = ["GuardedTarget", "TrialKernels", "make_target"]
+__all__ = ["GuardedTarget", "TrialKernels", "make_target", "told_shortly"]
 
 
 class TrialKernels:
@@ -22,6 +22,12 @@ class TrialKernels:
 
     def for_spec(self, spec: RunSpec) -> Kernel:
         return self.found[spec.fragment or "base", spec.variant]
+
+
+def told_shortly(error: Exception) -> str:
+    """How a guest ended, for a table that goes into a commit message: without where its log lies."""
+    message = getattr(error, "message", str(error))
+    return str(message).splitlines()[0].partition("; all that it said")[0]
 
 
 class GuardedTarget:
@@ -49,7 +55,7 @@ class GuardedTarget:
         except (SystemCallError, TimeoutError_) as error:
             with self._lock:
                 self.broken.setdefault((spec.experiment, spec.case, spec.variant), error)
-            raise UnsupportedError(error.message.splitlines()[0], error.remedy) from error
+            raise UnsupportedError(told_shortly(error), error.remedy) from error
 
     def cancel(self) -> None:
         self._inner.cancel()

@@ -70,15 +70,17 @@ def changes_of(patches: Iterable[Patch]) -> list[Change]:
 def _changes(file: FileDiff) -> Iterator[Change]:
     if not file.hunks:  # renamed, or only its mode
         yield Change(file.path, "")
+    # git names the function wherever there is one above.
+    unnamed = "" if file.head[0].startswith("diff --git ") else UNKNOWN
     for hunk in file.hunks:
-        for function in _functions(hunk):
+        for function in _functions(hunk, unnamed):
             yield Change(file.path, function)
 
 
-def _functions(hunk: Hunk) -> Iterator[str]:
+def _functions(hunk: Hunk, unnamed: str) -> Iterator[str]:
     """Where the changed lines stand, by the hunk's heading and the definitions inside of it."""
     heading = _HEADING.match(hunk.head)
-    function = _defined(heading[1]) if heading and heading[1] else UNKNOWN
+    function = _defined(heading[1]) if heading and heading[1] else unnamed
     for line in hunk.lines:
         mark, code = line[:1], line[1:]
         if code.startswith("}"):

@@ -159,10 +159,13 @@ class Trial:
         return f"{self.verdict}{measured}"
 
     def evidence(self) -> str:
-        """What was said where a side could not be measured: a hunk, a compiler, a kernel."""
-        return "\n".join(
-            f"{f.side} {f.kind}: {f.what}\n{f.evidence.rstrip()}\n" for f in self.findings if f.evidence
-        )
+        """What was said where a side could not be measured: a hunk, a compiler, a kernel.
+
+        Of a kernel that broke in several cases the first; to_dict() has them all.
+        """
+        first = {(f.side, f.kind): f for f in reversed(self.findings) if f.evidence}
+        shown = [f for f in self.findings if first.get((f.side, f.kind)) is f]
+        return "\n".join(f"{f.side} {f.kind}: {f.what}\n{f.evidence.rstrip()}\n" for f in shown)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

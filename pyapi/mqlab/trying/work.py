@@ -23,7 +23,7 @@ from mqlab.store import Store
 from mqlab.trying.cases import check_settings, trial_experiment
 from mqlab.trying.rows import Rows
 from mqlab.trying.series import Series, read_series
-from mqlab.trying.target import GuardedTarget, TrialKernels, make_target
+from mqlab.trying.target import GuardedTarget, TrialKernels, make_target, told_shortly
 from mqlab.trying.touched import Pick, pick_for
 from mqlab.trying.trial import BASE, SERIES, Finding, FindingKind, Trial, series_title
 
@@ -190,8 +190,8 @@ class Trying:
     def _judge_breaks(self, broken: Mapping[tuple[str, str, str], Exception]) -> None:
         """A kernel that broke is a finding; what base does too is not the series' fault."""
         for (experiment, case, side), error in broken.items():
-            message = str(error).splitlines()[0]
-            evidence = str(getattr(error, "evidence", "")) or str(error)
+            message = told_shortly(error)
+            evidence = str(error)
             boots = "the kernel's own start" not in message
             if side == BASE:
                 kind: FindingKind = "base breaks" if boots else "base does not boot"

@@ -39,6 +39,7 @@ def test_calls_and_macros_are_no_definitions(tmp_path: Path) -> None:
         " int declared(void);\n \n+#define N 1\n int last;\n"
     )
     assert changes(tmp_path, text) == [Change("x.c", UNKNOWN)]  # the diff has no heading
+    assert changes(tmp_path, f"diff --git a/x.c b/x.c\n{text}") == [Change("x.c", "")]  # git would give one
 
 
 def test_where_the_diff_does_not_tell_the_function_any_of_the_file_may_be_meant(waits: Experiment) -> None:
