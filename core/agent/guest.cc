@@ -26,6 +26,7 @@
 #include <string_view>
 
 #include "agent/frames.h"
+#include "agent/marks.h"
 #include "agent/quiet.h"
 #include "agent/runner.h"
 #include "agent/symbols.h"
@@ -241,6 +242,7 @@ void run_as_guest_init() {
     }
     send_end(frames, result);
     tcdrain(line);
+    mqlab_all_done();
   } catch (const std::exception& error) {
     // No line to report on: the console is all there is.
     write_all(STDERR_FILENO, std::string("mqlab-agent: ") + error.what() + '\n');

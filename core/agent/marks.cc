@@ -8,7 +8,10 @@
 
 #include "base/window.h"
 
-extern "C" [[gnu::noinline]] void mqlab_job_begin() noexcept { asm volatile("# a job begins" ::: "memory"); }
+extern "C" {
+[[gnu::noinline]] void mqlab_job_begin() noexcept { asm volatile("# a job begins" ::: "memory"); }
+[[gnu::noinline]] void mqlab_all_done() noexcept { asm volatile("# all is done" ::: "memory"); }
+}
 
 namespace mqlab::agent {
 namespace {
@@ -24,7 +27,8 @@ std::string address_of(void (*function)()) {
 nlohmann::json mark_addresses() {
   return {{"job", address_of(mqlab_job_begin)},
           {"begin", address_of(mqlab_window_begin)},
-          {"end", address_of(mqlab_window_end)}};
+          {"end", address_of(mqlab_window_end)},
+          {"done", address_of(mqlab_all_done)}};
 }
 
 }  // namespace mqlab::agent

@@ -8,8 +8,8 @@
 // Result: {"format": "mqlab.agent/1", "machine": {...}, "jobs": [JOB, ...]} where JOB is
 //         {"workload", "ok": true, "samples", "counters", "notes"} or
 //         {"workload", "ok": false, "error": {"kind", "message", "remedy"}}.
-// `modules`, `quiet`, `limit_ms`, `symbols` and `shell` are for a guest; a program ignores them. New keys may be added, none
-// changes its meaning.
+// `modules`, `quiet`, `limit_ms`, `symbols` and `shell` are for a guest; a program ignores them. New keys may be added,
+// none changes its meaning.
 //
 // Thread safety: functions without state.
 #pragma once

@@ -35,6 +35,17 @@ void BlockTable::end_window() {
   ++job_.windows;
 }
 
+void BlockTable::end_boot() {
+  end_job();
+  at_end_of_boot_ = sums();
+}
+
+BlockTable::Sums BlockTable::sums() const {
+  Sums result{.other = user_};
+  for (const Block& block : blocks_) result.kernel += block.runs * block.instructions;
+  return result;
+}
+
 void BlockTable::end_job() {
   window_is_open_ = false;
   if (!job_runs_) return;
@@ -47,9 +58,8 @@ void BlockTable::end_job() {
 
 void BlockTable::write(std::FILE* out) {
   end_job();
-  std::uint64_t kernel = 0;
-  for (const Block& block : blocks_) kernel += block.runs * block.instructions;
-  std::fprintf(out, "mqlab.counts/1\nboot %" PRIu64 " %" PRIu64 "\n", kernel, user_);
+  const Sums boot = at_end_of_boot_.value_or(sums());
+  std::fprintf(out, "mqlab.counts/1\nboot %" PRIu64 " %" PRIu64 "\n", boot.kernel, boot.other);
   for (const Job& job : jobs_) {
     std::fprintf(out, "job %" PRIu64 " %" PRIu64 "\n", job.windows, job.user);
     for (const Run& run : job.runs) {

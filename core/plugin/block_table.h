@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -34,6 +35,9 @@ class BlockTable {
   void begin_job();
   void begin_window();
   void end_window();
+  // What is executed from now on is not counted in the boot's sums: a guest that has switched itself off goes on until
+  // the emulator has noticed, which takes a while in the host's time.
+  void end_boot();
 
   // Text, a fact a line; vm/counts.py describes and reads it. Ends the last job.
   void write(std::FILE* out);
@@ -66,6 +70,12 @@ class BlockTable {
   std::unordered_map<Key, Block*, KeyHash> by_key_;
   std::uint64_t user_ = 0;
   std::uint64_t user_at_begin_ = 0;
+  struct Sums {
+    std::uint64_t kernel = 0;
+    std::uint64_t other = 0;
+  };
+  Sums sums() const;
+  std::optional<Sums> at_end_of_boot_;
   bool window_is_open_ = false;
   bool job_runs_ = false;
   Job job_;

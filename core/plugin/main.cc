@@ -1,9 +1,9 @@
 // A plugin for QEMU: counts what a guest executes, exactly and at no cost inside of the guest.
 //
-//   -plugin mqlab-count.so,out=FILE,job=ADDRESS,begin=ADDRESS,end=ADDRESS
+//   -plugin mqlab-count.so,out=FILE,job=ADDRESS,begin=ADDRESS,end=ADDRESS,done=ADDRESS
 //
 // FILE gets the counts when QEMU ends. The addresses are those of the agent's functions that mark the begin of a
-// job and begin and end of a measured window (`mqlab-agent marks` tells them).
+// job, begin and end of a measured window, and the end of all (`mqlab-agent marks` tells them).
 //
 // Thread safety: QEMU calls from the one thread that executes all CPUs of the guest (-icount makes it so).
 #include <bit>
@@ -31,6 +31,7 @@ struct State {
   std::uint64_t job = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  std::uint64_t done = 0;
 };
 
 // Never destroyed: QEMU asks for the counts at its exit, when the destructors of static objects have run.
@@ -43,6 +44,7 @@ void on_run(unsigned, void* counter) { ++*static_cast<std::uint64_t*>(counter); 
 void on_job(unsigned, void*) { state().table.begin_job(); }
 void on_begin(unsigned, void*) { state().table.begin_window(); }
 void on_end(unsigned, void*) { state().table.end_window(); }
+void on_done(unsigned, void*) { state().table.end_boot(); }
 
 // User code without an inline counter: the block's length comes with the call.
 void on_user_run(unsigned, void* instructions) {
@@ -71,6 +73,7 @@ void watch_mark(qemu_plugin_tb* block, std::uint64_t address) {
   if (address == state().job) call(on_job);
   if (address == state().begin) call(on_begin);
   if (address == state().end) call(on_end);
+  if (address == state().done) call(on_done);
 }
 
 void on_translated(qemu_plugin_id_t, qemu_plugin_tb* block) {
@@ -99,7 +102,7 @@ bool take_argument(std::string_view argument) {
     return true;
   }
   const std::map<std::string, std::uint64_t*> addresses{
-      {"job", &state().job}, {"begin", &state().begin}, {"end", &state().end}};
+      {"job", &state().job}, {"begin", &state().begin}, {"end", &state().end}, {"done", &state().done}};
   const auto found = addresses.find(name);
   if (found == addresses.end()) return false;
   *found->second = std::strtoull(value.c_str(), nullptr, 0);

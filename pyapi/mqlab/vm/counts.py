@@ -63,7 +63,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class BootCounts:
-    """Of a whole boot, from the first instruction to the last, and of each of its jobs."""
+    """Of a whole boot, from the first instruction until the agent was done, and of each of its jobs."""
 
     total_instructions: int
     jobs: tuple[Counts, ...]

@@ -60,6 +60,17 @@ TEST_CASE("windows of one job add up, those of another are told apart, the rest 
         "b0 5 4\n");
 }
 
+TEST_CASE("what is executed after the end of the boot is in no sum") {
+  BlockTable table;
+  table.block(0x10, 2).runs = 3;
+  table.user_instructions() = 5;
+  table.begin_job();
+  table.end_boot();
+  table.block(0x10, 2).runs = 300;
+  table.user_instructions() = 500;
+  CHECK(written(table) == "mqlab.counts/1\nboot 6 5\njob 0 0\n");
+}
+
 TEST_CASE("a window that never ended is left out, and one outside of a job belongs to none") {
   BlockTable table;
   table.begin_window();

@@ -26,8 +26,8 @@ def test_qemu_takes_the_plugin_and_the_agent_tells_its_marks() -> None:
     except UnsupportedError as error:
         pytest.skip(str(error))
     marks = {name: int(address, 16) for name, address in found.marks}
-    assert set(marks) == {"job", "begin", "end"}
-    assert len(set(marks.values())) == 3
+    assert set(marks) == {"job", "begin", "end", "done"}
+    assert len(set(marks.values())) == 4
     options = found.options(Path("/a,b"))
     assert options[0] == "-plugin"
     assert "out=/a,,b" in options[1]
