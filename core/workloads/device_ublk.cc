@@ -30,6 +30,7 @@ using devices::UblkNullServer;
 constexpr std::uint32_t kBufferBytes = 64 * 1024;
 constexpr std::uint64_t kDiskBytes = 1ULL << 30U;
 constexpr int kCommandsAnItem = 4;
+constexpr std::chrono::seconds kBetweenCommands{10};
 
 struct Params {
   std::size_t devices = 0;
@@ -97,7 +98,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
   Json run() {
     const auto self = shared_from_this();
     // Each command has its own limit; the crew's is for what lies between them.
-    const Crew crew(controls_.size(), kCommandsAnItem * params_.limit);
+    const Crew crew(controls_.size(), kCommandsAnItem * params_.limit + kBetweenCommands);
     const std::uint64_t add_total_ns = crew.run({.name = "adding the ublk device",
                                                  .items = devices_.size(),
                                                  .step = [self](std::size_t thread, std::size_t item) {
