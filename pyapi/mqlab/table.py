@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from mqlab.commit_text import columns, finish, number, paragraph, percent, ratio, two_sided
@@ -23,6 +24,7 @@ __all__ = ["forecast_table", "matrix_table", "reproduction_table", "result_table
 # Columns: before, after, ratio, effect error, before error; and for a result: value, range over runs, ratio.
 _ROW: Final = (11, 11, 9, 8, 8)
 _RUN: Final = (12, 20, 9)
+_STRESS: Final = (12, 20)
 _REPORT_LINES: Final = 25
 # How near the sim is meant to come to a deterministic guest.
 _NEAR: Final = 0.15
@@ -213,8 +215,7 @@ def stress_table(report: StressReport) -> str:
     found = len(report.reports)
     verdict = "no report" if report.clean else f"{found} report{'s' if found > 1 else ''} of the kernel"
     lines = [*paragraph(f"stress of {report.release}, {report.seconds} s: {verdict}", 2, 2), ""]
-    for name, count in sorted(report.covered.items()):
-        lines += columns(name.replace("_", " "), (str(count),), (12,))
+    lines += _covered(report.covered)
     for text in report.reports:
         said = text.splitlines()
         lines += ["", *(line for row in said[:_REPORT_LINES] for line in paragraph(row, 4, 2))]
@@ -228,6 +229,30 @@ def stress_table(report: StressReport) -> str:
         f"{report.accel}; checkers: {checkers}."
     )
     return finish([*lines, "", *paragraph(told, 2, 2)])
+
+
+def _covered(counters: Mapping[str, int]) -> list[str]:
+    """How often each operation was done and refused; the agent's counters are KIND:OPERATION:ERROR."""
+    done: dict[str, int] = {}
+    refused: dict[str, int] = {}
+    odd: list[str] = []
+    for name, count in sorted(counters.items()):
+        kind, _, rest = name.partition(":")
+        operation = rest.partition(":")[0].replace("_", " ")
+        if kind == "done" and operation:
+            done[operation] = done.get(operation, 0) + count
+        elif kind == "expected" and operation:
+            refused[operation] = refused.get(operation, 0) + count
+        elif operation and count:
+            odd.append(f"{kind.replace('_', ' ')}: {rest.replace('_', ' ')} ({count})")
+    if not done and not refused:
+        return []
+    lines = columns("", ("done", "refused in a race"), _STRESS)
+    for operation in sorted({*done, *refused}):
+        cells = (str(done.get(operation, 0)), str(refused.get(operation, 0)))
+        lines += columns(operation, cells, _STRESS)
+    lines += columns("in all", (str(sum(done.values())), str(sum(refused.values()))), _STRESS)
+    return [*lines, *(line for text in odd for line in paragraph(text, 4, 2))]
 
 
 def _side(side: Side) -> str:

@@ -21,7 +21,17 @@ from mqlab.vm.qemu import Qemu
 
 KASAN = "BUG: KASAN: slab-use-after-free in bt_iter+0x1/0x2\nRead of size 8 at addr ffff8880 by task a/1"
 Stage = Callable[[str], None]
-COVERED = {"devices_added": 840, "cpus_unplugged": 12}
+COVERED = {
+    "done": 852,
+    "done:create_ublk": 840,
+    "done:cpu_offline": 12,
+    "expected": 3,
+    "expected:create_ublk:EBUSY": 2,
+    "expected:read_tags:ENOENT": 1,
+    "unexpected": 1,
+    "unexpected:cpu_offline:EIO": 1,
+    "threads": 12,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +74,11 @@ def test_a_clean_run_tells_what_it_covered_and_with_which_checkers() -> None:
     assert report.checkers == ("KASAN", "lockdep")
     table = report.table()
     assert "stress of 7.3.4, 60 s: no report" in table
-    assert "840" in table
+    lines = [line.split() for line in table.splitlines()]
+    assert ["create", "ublk", "840", "2"] in lines
+    assert ["read", "tags", "0", "1"] in lines
+    assert ["in", "all", "852", "3"] in lines
+    assert "unexpected: cpu offline:EIO (1)" in table
     assert "checkers: KASAN, lockdep." in " ".join(table.split())
     assert json.loads(json.dumps(report.to_dict()))["clean"] is True
 
