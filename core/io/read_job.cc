@@ -26,21 +26,34 @@ void check_job(const ReadJob& job) {
   }
 }
 
-// Does nothing where the kernel refuses: where threads run is no part of the result's truth.
-void stay_on_cpu(unsigned turn) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  unsigned skip = turn % static_cast<unsigned>(CPU_COUNT(&allowed));
-  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed) || skip-- > 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
+// The calling thread on one of the CPUs that it may use, and on all of them again afterwards: the thread of the caller
+// is one of a job's, and what it starts later inherits where it may run. Does nothing where the kernel refuses: where
+// threads run is no part of the result's truth.
+class CpuPin {
+ public:
+  explicit CpuPin(unsigned turn) {
+    CPU_ZERO(&allowed_);
+    if (sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) return;
+    unsigned skip = turn % static_cast<unsigned>(CPU_COUNT(&allowed_));
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &allowed_) || skip-- > 0) continue;
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      pinned_ = sched_setaffinity(0, sizeof one, &one) == 0;
+      return;
+    }
   }
-}
+  ~CpuPin() {
+    if (pinned_) sched_setaffinity(0, sizeof allowed_, &allowed_);
+  }
+  CpuPin(const CpuPin&) = delete;
+  CpuPin& operator=(const CpuPin&) = delete;
+
+ private:
+  cpu_set_t allowed_{};
+  bool pinned_ = false;
+};
 
 class Job {
  public:
@@ -107,8 +120,9 @@ class Job {
   void work(unsigned number, Random random) {
     Result& result = results_[number];
     std::unique_ptr<RandomReader> reader;
+    std::optional<CpuPin> pin;
     guarded(result, [&] {
-      if (job_.pinned) stay_on_cpu(number);
+      if (job_.pinned) pin.emplace(number);
       reader = std::make_unique<RandomReader>(files_, job_.shape, random, job_.check);
       warm_up(*reader);
     });

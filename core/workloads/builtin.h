@@ -16,6 +16,7 @@ Workload tags_iterator_delay_workload();
 Workload life_stress_workload();
 Workload random_reads_workload();
 Workload ublk_random_reads_workload();
+Workload scsi_irq_load_workload();
 
 // On real devices.
 Workload null_blk_lifecycle_workload();

@@ -6,11 +6,11 @@
 //
 // Thread safety: runs may overlap, but only one of them at a time has the measured window.
 #include <cstdint>
-#include <fstream>
 #include <string>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "devices/kernel_setting.h"
 #include "devices/ublk_disk.h"
 #include "workloads/builtin.h"
 #include "workloads/device_reads.h"
@@ -45,15 +45,6 @@ void check_reader_can_go_on(const Json& params) {
               "hold back at most depth - batch");
 }
 
-void set_scheduler(const UblkDisk& disk, const std::string& name) {
-  const std::string path = disk.queue_path() + "/scheduler";
-  std::ofstream file(path);
-  file << name << std::flush;
-  if (file) return;
-  throw Error(ErrorKind::kUnsupported, "setting " + path + " to " + name + " was refused",
-              "use a kernel that has this I/O scheduler, or scheduler none");
-}
-
 Json notes_of(const io::ReadOutcome& outcome, std::uint64_t let_go) {
   Json notes = Json::array({outcome.ring});
   // Once at the end is how the reader gets its last reads.
@@ -68,7 +59,7 @@ Json run(const Json& spec) {
   const Json& params = spec.at("params");
   check_reader_can_go_on(params);
   UblkDisk disk(disk_request(spec));
-  set_scheduler(disk, params.at("scheduler").get<std::string>());
+  const devices::KernelSetting scheduler(disk.queue_path() + "/scheduler", params.at("scheduler").get<std::string>());
   io::ReadJob job = read_job_of(spec);
   job.paths = {disk.path()};
   job.reads = params.at("ios").get<std::uint64_t>();

@@ -19,6 +19,7 @@ constexpr std::array kBuiltin = {
     &life_stress_workload,        &random_draws_workload,     &ublk_lifecycle_workload,  &quiesce_rt_workload,
     &quiesce_race_workload,       &plug_batch_workload,       &random_reads_workload,    &ublk_random_reads_workload,
     &null_blk_lifecycle_workload, &nvmet_disconnect_workload, &device_stress_workload,   &device_inventory_workload,
+    &scsi_irq_load_workload,
 };
 
 void check_declaration(const Workload& workload) {

@@ -1,6 +1,7 @@
 // Random reads of a file, against its known content. Where this machine forbids io_uring or direct reads, the cases
 // say so and end.
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -134,6 +135,22 @@ TEST_CASE("a steady state is submitted in whole batches, and a warm-up is not co
     CHECK(completed >= 500 + outcome.reads);
     CHECK(outcome.submissions >= outcome.reads / 4 - 4);
     CHECK(outcome.submissions <= outcome.reads);
+  });
+}
+
+TEST_CASE("a pinned job leaves the caller's thread where it may run") {
+  const ScratchFile file(kFileBytes);
+  cpu_set_t before;
+  cpu_set_t after;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  where_possible([&] {
+    ReadJob job = job_on(file);
+    job.threads = 2;
+    job.pinned = true;
+    job.reads = 100;
+    run_read_job(job);
+    REQUIRE(sched_getaffinity(0, sizeof after, &after) == 0);
+    CHECK(CPU_EQUAL(&before, &after));
   });
 }
 
