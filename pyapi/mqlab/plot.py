@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,7 @@ MEASURED: Final = "#d55e00"
 SIM: Final = "#56b4e9"
 _SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#4c4c4c", "#a6761d")
 _DECADES_FOR_LOG: Final = 8.0  # highest over lowest value from which on a linear axis hides the lowest
+_LETTERS_PER_INCH: Final = 16.0
 _ROW_INCHES: Final = 0.52
 _PANEL_INCHES: Final = 1.1
 
@@ -55,6 +57,12 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
+def _under(figure: Figure, text: str) -> None:
+    """What it was measured on, in as many lines as the figure's width asks for."""
+    letters = int(figure.get_figwidth() * _LETTERS_PER_INCH)
+    figure.supxlabel(textwrap.fill(text, letters), fontsize=7.5, color="#555555")
+
+
 def plot_reproduction(reproduction: Reproduction) -> Figure:
     """For each unit of each thread a panel with both sides of each row, and beside it the ratios."""
     panels: dict[tuple[str, str], list[ReproductionRow]] = {}
@@ -76,7 +84,7 @@ def plot_reproduction(reproduction: Reproduction) -> Figure:
         _legend(figure, with_sim=any(row.sim_before is not None for row in reproduction.rows))
     own = {row.target for row in reproduction.rows}
     shown = [result for result in reproduction.results if result.target in own]
-    figure.supxlabel(measured_on(shown), fontsize=7.5, color="#555555")
+    _under(figure, measured_on(shown))
     return figure
 
 
@@ -174,7 +182,7 @@ def plot_result(result: Result) -> Figure:
             _variant_panel(axes, f"{case}: {metric.name}, {metric.direction} is better", metric.unit, rows)
         for axes in line[len(pair) :]:
             axes.set_visible(False)
-    figure.supxlabel(measured_on([result]), fontsize=7.5, color="#555555")
+    _under(figure, measured_on([result]))
     return figure
 
 
@@ -186,7 +194,7 @@ def plot_curves(result: Result) -> Figure:
         grid = figure.subplots(len(curves), 1, squeeze=False)[:, 0]
         for axes, curve in zip(grid, curves, strict=True):
             _curve_panel(axes, result, curve)
-    figure.supxlabel(measured_on([result]), fontsize=7.5, color="#555555")
+    _under(figure, measured_on([result]))
     return figure
 
 
@@ -212,7 +220,7 @@ def plot_matrix(matrix: Matrix) -> Figure:
     axes.set_ylabel(f"{matrix.metric.name} [{matrix.metric.unit}]", fontsize=8)
     axes.set_title(f"{matrix.experiment}, {matrix.case}", fontsize=9, loc="left")
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    figure.supxlabel(measured_on(matrix.results), fontsize=7.5, color="#555555")
+    _under(figure, measured_on(matrix.results))
     return figure
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["measured_on"]
 
+_MANY = 3  # kernels are no longer named: the table's lines do
+
 
 def measured_on(results: Sequence[Result]) -> str:
     """The line that stands under every table: kernel, HZ, CPUs, target, clock, runs."""
@@ -28,7 +30,7 @@ def measured_on(results: Sequence[Result]) -> str:
                     values.add(str(told[name]))
     most = max(run.run for run in runs) + 1
     parts = [
-        _join(seen["kernel"], ""),
+        _join(seen["kernel"], "") if len(seen["kernel"]) < _MANY else f"{len(seen['kernel'])} kernels",
         f"HZ {_join(seen['hz'])}" if seen["hz"] else "",
         f"{_join(seen['cpus'])} CPUs" if seen["cpus"] else "",
         "target " + _join({r.target for r in results}),
