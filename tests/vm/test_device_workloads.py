@@ -9,13 +9,14 @@ import pytest
 
 from mqlab.errors import UnsupportedError
 from mqlab.kernels.find import find_kernel
-from mqlab.targets.vm import DEFAULT_KERNEL
 from mqlab.vm.boot import GuestReport, boot_guest
 from mqlab.vm.initramfs import agent_path, build, spec_document
 from mqlab.vm.modules import load_order
 from mqlab.vm.qemu import Machine, find_qemu
 
 pytestmark = pytest.mark.slow
+
+FETCHED = "debian:7.3-cloud"
 
 # nvme_loop is left out, so that a target over loop fails when all but its port has been made.
 MODULES = ["ublk_drv", "null_blk", "nvmet", "nvmet_tcp", "nvme_tcp", "mq_deadline", "kyber_iosched"]
@@ -36,7 +37,7 @@ JOBS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 @pytest.fixture(scope="module")
 def report() -> GuestReport:
     try:
-        kernel = find_kernel(DEFAULT_KERNEL)
+        kernel = find_kernel(FETCHED)
         qemu = find_qemu()
     except UnsupportedError as error:
         pytest.skip(str(error))
