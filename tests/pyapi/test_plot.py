@@ -110,3 +110,21 @@ def test_empty_results_still_give_a_figure(waits: Experiment) -> None:
 def test_a_notebook_shows_the_figure_by_itself(waits: Experiment) -> None:
     figure: Any = result(waits).plot()
     assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_the_sim_is_drawn_between_published_and_real_kernel() -> None:
+    row = ReproductionRow(
+        "tags-srcu", "del-dev-p50-serial", "DEL_DEV", "del_dev_ms", "ms", "lower", "vm", 3.45, 0.17,
+        4.0, 0.05, 0.0493, 0.0125, 0.4, 0.16, "measured", "off", "", sim_before=4.1, sim_after=0.06,
+    )  # fmt: skip
+
+    def legend(shown: ReproductionRow) -> list[str]:
+        return [text.get_text() for text in Reproduction((shown,), ()).plot().legends[0].get_texts()]
+
+    assert legend(row) == [
+        *("published, before", "published, after", "sim, before", "sim, after"),
+        *("measured, before", "measured, after"),
+    ]
+    assert not any("sim" in label for label in legend(replace(row, sim_before=None, sim_after=None)))
+    values = {x for line in Reproduction((row,), ()).plot().axes[0].get_lines() for x in line.get_xdata()}
+    assert {3.45, 4.1, 4.0, 0.06} <= values
