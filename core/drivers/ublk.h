@@ -37,6 +37,7 @@ class UblkDevice {
   blk::TagSet<P> set_;
   std::unique_ptr<blk::Disk<P>> disk_;
   typename P::mutex mutex_{"ublk_device"};
+  unsigned server_cpu_ = 0;
 };
 
 template <class P>
@@ -51,6 +52,7 @@ class UblkControl {
       const platform::Guard<typename P::mutex> guard(ctl_mutex_);
       P::charge(Cost::kUblkAdd);
       device.set_.alloc();
+      blk::change_device_node(kernel_);
     });
   }
 
@@ -58,6 +60,7 @@ class UblkControl {
     submit([&] {
       const platform::Guard<typename P::mutex> guard(device.mutex_);
       P::charge(Cost::kUblkStart);
+      device.server_cpu_ = next_server_cpu_++ % P::nr_cpus();
       device.disk_ = std::make_unique<blk::Disk<P>>(kernel_, &device.set_);
       device.disk_->add();
     });
@@ -71,11 +74,11 @@ class UblkControl {
   }
 
   /// The server's thread ends on its own CPU and closes the character device: task, files and rings go through RCU
-  /// there.
+  /// there. The scheduler has given each server's thread the next CPU.
   void server_exit(UblkDevice<P>& device) {
-    const auto server = P::spawn({.name = "ublk server"}, [&device] {
+    const auto server = P::spawn({.name = "ublk server", .cpu = static_cast<int>(device.server_cpu_)}, [&device] {
       P::charge(Cost::kUblkServerExit);
-      blk::free_after_rcu(device.kernel_);
+      blk::free_after_rcu(device.kernel_, kServerParts);
       blk::free_task_after_rcu(device.kernel_);
     });
     P::join(server);
@@ -89,7 +92,9 @@ class UblkControl {
         stop_locked(device);
       }
       P::charge(Cost::kUblkRemove);
-      blk::free_after_rcu(kernel_);
+      blk::free_after_rcu(kernel_, kCharDeviceNodes);
+      blk::change_device_node(kernel_);
+      blk::free_after_rcu(kernel_, kCharDeviceParts);
       if (policies_.final_put == UblkFinalPut::kUnderMutex) device.set_.free();
       ctl_mutex_.unlock();
       if (policies_.final_put == UblkFinalPut::kOutsideMutex) device.set_.free();
@@ -97,6 +102,11 @@ class UblkControl {
   }
 
  private:
+  // Callbacks of call_rcu(), counted on 7.3.4.
+  static constexpr std::size_t kServerParts = 15;
+  static constexpr std::size_t kCharDeviceNodes = 6;
+  static constexpr std::size_t kCharDeviceParts = 8;
+
   template <class Command>
   void submit(Command&& command) {
     P::charge(Cost::kSyscall);
@@ -119,6 +129,7 @@ class UblkControl {
   UblkPolicies policies_;
   platform::WorkQueue<P> io_wq_{"iou-wrk"};
   typename P::mutex ctl_mutex_{"ublk_ctl_mutex"};
+  unsigned next_server_cpu_ = 0;
 };
 
 }  // namespace mqlab::drivers

@@ -46,6 +46,7 @@ enum class Cost : std::uint8_t {
   kDelDiskPrepare,
   kDelDiskSysfs,
   kDelDiskDevice,
+  kDeviceNode,
   kElevatorExit,
   kDiskRelease,
   // Drivers
@@ -134,6 +135,7 @@ inline constexpr std::array<CostInfo, kCostCount> kCostInfo{{
     {"del_disk_prepare", "deleting a disk until its queue is marked dead"},
     {"del_disk_sysfs", "removing the queue's sysfs and debugfs entries"},
     {"del_disk_device", "removing the disk's device"},
+    {"device_node", "devtmpfs making or removing a device node"},
     {"elevator_exit", "detaching the elevator"},
     {"disk_release", "the last put of a disk"},
     {"ublk_add", "ADD_DEV without the tag set"},

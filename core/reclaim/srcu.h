@@ -4,7 +4,8 @@
 // flips the index, and scans again (states idle, scan1, scan2). A normal one starts one jiffy after it was asked for
 // and its callbacks are invoked one jiffy after it ended; the timer wheel rounds each up by one, so a waiter that comes
 // at phase f of a tick waits 4 - f jiffies. synchronize_srcu() on an instance that was idle for 25 us is expedited: it
-// waits for no jiffy at all. What comes during a grace period needs the next one.
+// waits for no jiffy at all. What comes during a grace period needs the next one. A small instance has all its
+// callbacks invoked on the boot CPU; its other steps run where their timer is handled.
 //
 // Thread safety: all functions from any task; call() from interrupts too. The read side takes no lock.
 #pragma once
@@ -31,7 +32,7 @@ class Srcu {
       : cpus_(std::make_unique<Cpu[]>(P::nr_cpus())),
         gp_wq_(gp_wq),
         work_(gp_wq, [this] { process(); }),
-        callbacks_work_(gp_wq, [this] { invoke_callbacks(); }) {}
+        callbacks_work_(gp_wq, [this] { invoke_callbacks(); }, platform::WorkPlace::kFirstCpu) {}
   Srcu(const Srcu&) = delete;
   Srcu& operator=(const Srcu&) = delete;
 

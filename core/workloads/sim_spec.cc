@@ -38,7 +38,6 @@ sim::MachineConfig machine_config(const Json& spec) {
   config.seed = spec.at("seed").get<std::uint64_t>();
   set_costs(config, spec.at("profile"));
   config.cost_spread = static_cast<double>(config.costs[platform::index(platform::Cost::kCostSpread)]) / 100;
-  config.idle_keeps_tick = !emulator;
   config.lanes = emulator ? 1 : 0;
   constexpr std::uint64_t kPhaseStream = 0x7068617365;  // apart from the machine's own numbers
   config.tick_phase_ns = emulator ? 0 : Random(config.seed ^ kPhaseStream).below(1'000'000'000ULL / config.hz);

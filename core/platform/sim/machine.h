@@ -6,6 +6,10 @@
 // middle of a long charge is handled at its own time and makes the charge longer by what it took; a task that it wakes
 // may preempt the charge, the rest of which is then owed.
 //
+// Ticks. All CPUs tick at once; an idle one until a tick has found it idle, later only if something holds its tick. One
+// of them advances jiffies: whoever handles its tick earlier finds timers not due yet. CPUs of one lane tick one after
+// another, from a random one on; the first is inside its interrupt until all others have finished theirs.
+//
 // Scheduling. CPUs have a run queue each (priority, then FIFO). A woken task goes to its last CPU if that is idle, else
 // to an idle one. A spinning waiter keeps its CPU. Everything is decided by virtual time, program order and the seed:
 // the same configuration gives the same run to the last bit.
@@ -44,9 +48,6 @@ struct MachineConfig {
   TimeNs tick_phase_ns = 0;          ///< how far into a tick the machine starts
   TimeNs slice_ns = 3'000'000;       ///< of tasks that share a CPU
   TimeNs lane_slice_ns = 1'000'000;  ///< of CPUs that share a lane
-  /// An idle CPU keeps its tick until one has found it idle, as with a cpuidle governor that expects short sleeps;
-  /// without one (an emulated CPU) the tick stops at once.
-  bool idle_keeps_tick = false;
   bool idle_exits = false;  ///< a task that comes to an idle CPU waits for it to leave its idle state (Cost::kIdleExit)
   double cost_spread = 0;   ///< each charge is drawn evenly from cost * [1 - spread, 1 + spread]
   platform::CostTable costs{};
@@ -103,10 +104,9 @@ class Task {
 
 /// A timer of the simulated machine; fires in interrupt context on `cpu`. Must not outlive its machine.
 ///
-/// A jiffy timer is handled by a CPU that ticks: its own, or another one while its own idles. All CPUs tick at once and
-/// one of them advances jiffies; whoever looks before it did finds the timer not due yet and handles it a jiffy later
-/// (source: kernel/time/timer.c, timer_migration.c, tick-sched.c of Linux 7.3). With every CPU idle the timer wakes its
-/// CPU in time.
+/// A jiffy timer is handled by a CPU that ticks: its own, or another one while its own idles. One that ticks before
+/// jiffies was advanced finds the timer not due yet and handles it a jiffy later (source: kernel/time/timer.c,
+/// timer_migration.c, tick-sched.c of Linux 7.3). With every CPU idle the timer wakes its CPU in time.
 class Timer {
  public:
   Timer(Machine& machine, std::function<void()> expired);
@@ -117,6 +117,8 @@ class Timer {
   void arm_at(TimeNs when_ns);
   /// As the timer wheel: never before `delay` whole jiffies have passed, thus at the (delay + 1)th tick from now.
   void arm_jiffies(std::uint64_t delay);
+  /// At the next tick, after every timer that is due then, and outside of any CPU: what the ticks themselves do.
+  void arm_tick();
   bool cancel();
   bool armed() const { return armed_; }
   void set_cpu(unsigned cpu) { cpu_ = cpu; }
@@ -129,6 +131,9 @@ class Timer {
   unsigned cpu_ = 0;
   bool armed_ = false;
   bool by_jiffies_ = false;
+  bool overdue_ = false;  // its CPU has looked a jiffy too early
+  bool watches_ticks_ = false;
+  void push(TimeNs when_ns, std::uint64_t order);
   std::shared_ptr<bool> firing_;  // true while an expiry waits to be handled
 };
 
@@ -204,8 +209,14 @@ class Machine {
   void preempt_enable();
 
   bool cpu_idle(unsigned cpu) const;
+  /// Whether it idles outside of any interrupt, so that nothing can be in use on it.
+  bool cpu_quiescent(unsigned cpu) const;
+  /// Whether a task waits for it while it runs none.
+  bool cpu_must_switch(unsigned cpu) const;
   /// Whether the next tick comes on this CPU: it runs something, its tick is held, or it has just gone idle.
-  bool ticks(unsigned cpu) const;
+  bool ticks(unsigned id) const;
+  /// Whether it begins this tick only when its turn comes, and so sees what others have done in theirs.
+  bool tick_begins_later(unsigned cpu) const;
   std::uint64_t cpu_switches(unsigned cpu) const;
   /// While held, the CPU keeps its tick although it idles.
   void hold_tick(unsigned cpu, bool held);
@@ -225,10 +236,11 @@ class Machine {
   static constexpr TimeNs kSpreadFromNs = 1000;
   struct Lane {
     TimeNs clock_ns = 0;
-    TimeNs cpu_since_ns = 0;  // when the front CPU got the lane
-    TimeNs interrupt_ns = kNever;
-    std::deque<std::pair<Cpu*, std::function<void()>>> interrupts;
-    std::deque<Cpu*> active;  // CPUs with something to do; the front one executes
+    TimeNs turn_since_ns = 0;
+    TimeNs cut_ns = kNever;  // an interrupt came then, perhaps in the middle of a charge
+    std::size_t turn = 0;    // whose CPU executes
+    std::size_t active = 0;  // CPUs with something to do
+    std::vector<Cpu*> cpus;
   };
   struct PendingTimer {
     TimeNs when_ns;
@@ -244,8 +256,12 @@ class Machine {
   void loop();
   bool step();
   void run_lane(Lane& lane);
-  void run_interrupts(Lane& lane);
-  void resume_charge(Lane& lane, TimeNs left_ns);
+  void run_cpu(Lane& lane, Cpu& cpu);
+  void run_interrupts(Cpu& cpu);
+  void cut_charge(Lane& lane);
+  void resume_charge(Lane& lane, Cpu& cpu);
+  void pass_turn(Lane& lane);
+  void deactivate(Lane& lane, Cpu& cpu);
   void run_task(Cpu& cpu, Task& task);
   void after_task(Cpu& cpu, Task& task);
   bool should_preempt(const Cpu& cpu, const Task& task) const;
@@ -260,7 +276,12 @@ class Machine {
   void stop_if_cancelled();
   void fire_timers(TimeNs when_ns);
   TimeNs next_timer_ns();
-  bool seen_too_early(const Timer& timer);
+  void mark_due(std::size_t place, TimeNs when_ns);
+  void begin_tick(TimeNs when_ns);
+  void begin_tick_in_turns(Lane& lane, TimeNs when_ns);
+  bool loses_turn_in_tick(Cpu& cpu);
+  unsigned handler_of(const Timer& timer) const;
+  bool ticks_before_jiffies(unsigned cpu) const;
   TimeNs spread(TimeNs ns);
   Cpu& select_cpu(const Task& task);
   void finish(Task& task);
@@ -274,7 +295,11 @@ class Machine {
   Random tick_order_;
   Random cost_noise_;
   std::uint64_t spread_64ths_ = 0;
-  unsigned jiffies_cpu_ = 0;  // that advances jiffies
+  unsigned jiffies_cpu_ = 0;          // that advances jiffies
+  TimeNs tick_ns_of_order_ = kNever;  // the tick that the order below is of
+  std::uint64_t tick_order_salt_ = 0;
+  unsigned first_to_tick_ = 0;
+  std::uint64_t ticks_begun_ = 0;
   FiberHost host_;
   std::vector<Lane> lanes_;
   std::vector<Cpu> cpus_;
@@ -301,11 +326,18 @@ class Machine {
 struct Cpu {
   unsigned id = 0;
   unsigned lane = 0;
+  std::size_t place = 0;  // in its lane
   bool active = false;
   bool tick_held = false;
   bool idled = true;  // since a task ran on it
   std::uint64_t switches = 0;
   TimeNs idle_since_ns = 0;
+  TimeNs ticked_ns = 0;         // its last tick that mattered to anyone
+  TimeNs timer_due_ns = 0;      // a tick at which a jiffy timer of its own is due
+  TimeNs owed_ns = 0;           // of a charge that an interrupt came into
+  TimeNs interrupt_end_ns = 0;  // of the last interrupts that it handled
+  std::deque<std::function<void()>> interrupts;
+  enum class Tick : std::uint8_t { kNone, kDue, kBegun } tick = Tick::kNone;  // of CPUs that take turns
   Task* running = nullptr;
   std::deque<Task*> queue;  // by priority, then arrival
 };

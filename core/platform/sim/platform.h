@@ -60,6 +60,10 @@ struct Platform {
       set_cpu(this_cpu());
       Timer::arm_jiffies(delay);
     }
+    void arm_tick() {
+      set_cpu(this_cpu());
+      Timer::arm_tick();
+    }
   };
 
   static thread spawn(const platform::SpawnOptions& options, std::function<void()> body) {
@@ -79,8 +83,11 @@ struct Platform {
   static void yield() { Machine::current().yield(); }
   static std::uint64_t cost_ns(platform::Cost cost) { return Machine::current().cost_ns(cost); }
   static bool cpu_idle(unsigned cpu) { return Machine::current().cpu_idle(cpu); }
+  static bool cpu_quiescent(unsigned cpu) { return Machine::current().cpu_quiescent(cpu); }
+  static bool cpu_must_switch(unsigned cpu) { return Machine::current().cpu_must_switch(cpu); }
   static std::uint64_t jiffy_time_ns(std::uint64_t jiffy) { return Machine::current().jiffy_time_ns(jiffy); }
   static bool ticks(unsigned cpu) { return Machine::current().ticks(cpu); }
+  static bool tick_begins_later(unsigned cpu) { return Machine::current().tick_begins_later(cpu); }
   static void hold_tick(unsigned cpu, bool held) { Machine::current().hold_tick(cpu, held); }
   static std::uint64_t cpu_switches(unsigned cpu) { return Machine::current().cpu_switches(cpu); }
   static void interrupt(unsigned cpu, std::function<void()> handler) {

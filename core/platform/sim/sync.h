@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "platform/cost.h"
 #include "platform/sim/machine.h"
@@ -73,7 +74,7 @@ class Spinlock {
   LockStats stats_;
 };
 
-/// mutex: the first waiter is woken and competes; one that lost once is handed the lock.
+/// mutex: the first waiter is woken and competes with whoever comes meanwhile; one that lost once is handed the lock.
 class Mutex {
  public:
   explicit Mutex(const char* name = "mutex") : name_(name) {}
@@ -83,7 +84,7 @@ class Mutex {
     machine.charge(platform::Cost::kLockUncontended);
     Task* const self = machine.current_task();
     if (machine.shutting_down()) owner_ = nullptr;
-    if (owner_ == nullptr && waiters_.empty()) {
+    if (owner_ == nullptr) {
       owner_ = self;
       return;
     }
@@ -120,7 +121,8 @@ class Mutex {
 };
 
 /// rw_semaphore: FIFO; a queued writer keeps new readers out unless the lock is free at that moment (then a reader
-/// takes it, as the kernel's optimistic reader does); the readers at the head are let in together.
+/// takes it, as the kernel's optimistic reader does); when a reader is at the head, all queued readers are let in
+/// together.
 class RwSemaphore {
  public:
   explicit RwSemaphore(const char* name = "rw_semaphore") : name_(name) {}
@@ -175,15 +177,21 @@ class RwSemaphore {
       ++readers_;
   }
   bool head_may_enter() const { return waiters_.front()->write ? !writer_ && readers_ == 0 : !writer_; }
+  // With a reader at the head every queued reader is let in, past the writers between them.
   void grant_head() {
     const bool write = waiters_.front()->write;
-    do {
-      Waiter* const head = waiters_.front();
-      waiters_.pop_front();
-      head->granted = true;
-      take(head->write);
-      if (head->task != Machine::current().current_task()) Machine::current().wake(head->task);
-    } while (!write && !waiters_.empty() && !waiters_.front()->write);
+    std::deque<Waiter*> stay;
+    for (Waiter* const waiter : std::exchange(waiters_, {})) {
+      if (write ? writer_ : waiter->write) {
+        stay.push_back(waiter);
+        continue;
+      }
+      waiter->granted = true;
+      take(waiter->write);
+      if (waiter->task != Machine::current().current_task()) granted_.push_back(waiter->task);
+    }
+    waiters_ = std::move(stay);
+    for (Task* const task : std::exchange(granted_, {})) Machine::current().wake(task);
   }
   // A woken writer takes the lock when it runs, so a reader may slip in before it; readers are let in at once.
   void wake_head() {
@@ -198,6 +206,7 @@ class RwSemaphore {
   unsigned readers_ = 0;
   bool writer_ = false;
   std::deque<Waiter*> waiters_;
+  std::vector<Task*> granted_;  // to be woken
 };
 
 /// A queue of tasks that wait for a condition. prepare() queues the caller before it looks at its condition, so a
