@@ -1,8 +1,9 @@
 // Workload `null_blk_lifecycle` on real devices: null_blk devices are created through configfs and destroyed from
 // several threads, each device timed alone.
 //
-// To destroy is to switch off and to remove the folder; the two are also timed apart. Samples are whole nanoseconds in
-// the order of the devices' numbers. Devices that it made are gone when it returns, also when it throws.
+// 0 queues are as many as there are CPUs. To destroy is to switch off and to remove the folder; the two are also timed
+// apart. Samples are whole nanoseconds in the order of the devices' numbers. Devices that it made are gone when it
+// returns, also when it throws.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -22,6 +23,8 @@ namespace {
 
 using devices::NullBlkDriver;
 
+constexpr unsigned kOneACpu = 0;  // as a number of queues
+
 struct Device {
   std::string name;
   bool made = false;
@@ -33,11 +36,13 @@ struct Device {
 
 devices::NullBlkOptions options_of(const Json& params) {
   devices::NullBlkOptions options;
-  options.queues = params.at("queues").get<unsigned>();
+  const unsigned cpus = std::max(1U, std::thread::hardware_concurrency());
+  const auto queues = params.at("queues").get<unsigned>();
+  options.queues = queues == kOneACpu ? cpus : queues;
   options.depth = params.at("depth").get<unsigned>();
   options.size_mib = params.at("size_mib").get<std::uint64_t>();
   options.memory_backed = params.at("memory_backed").get<bool>();
-  NullBlkDriver::check(options, std::max(1U, std::thread::hardware_concurrency()));
+  NullBlkDriver::check(options, cpus);
   return options;
 }
 
@@ -141,7 +146,7 @@ Workload null_blk_lifecycle_workload() {
                        {"limit_ms", 60000}},
           .params = {{.name = "devices", .min = 1, .max = 100000},
                      {.name = "threads", .min = 1, .max = 1024},
-                     {.name = "queues", .min = 1, .max = 4096},
+                     {.name = "queues", .min = kOneACpu, .max = 4096},
                      {.name = "depth", .min = 1, .max = 10240},
                      {.name = "size_mib", .min = 1, .max = 1e9},
                      {.name = "memory_backed"},

@@ -25,7 +25,7 @@ JOBS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "ublk": ("ublk_lifecycle", {"devices": 6, "threads": 2, "mode": "life"}),
     "ublk-async": ("ublk_lifecycle", {"devices": 3, "mode": "life", "del_async": True}),
     "null_blk": ("null_blk_lifecycle", {"devices": 6, "threads": 2, "depth": 16}),
-    "null_blk-rmdir": ("null_blk_lifecycle", {"devices": 2, "destroy_by": "rmdir"}),
+    "null_blk-rmdir": ("null_blk_lifecycle", {"devices": 2, "destroy_by": "rmdir", "queues": 0}),
     "null_blk-too-many-queues": ("null_blk_lifecycle", {"devices": 2, "queues": 64}),
     "nvmet": ("nvmet_disconnect", {"namespaces": 3, "queues": 2}),
     "nvmet-without-transport": ("nvmet_disconnect", {"namespaces": 3, "transport": "loop"}),
@@ -79,6 +79,7 @@ def test_null_blk_devices_are_destroyed_by_switching_off_or_by_rmdir(report: Gue
         # Nothing else is in it but the two calls.
         assert off + removed <= whole <= 1.1 * (off + removed)
     assert samples["destroy_total_ns"][0] >= max(samples["destroy_ns"])
+    assert done(report, "null_blk-rmdir")["counters"]["queues"] == 2  # 0 asks for one a CPU
     by_rmdir = done(report, "null_blk-rmdir")["samples"]
     assert "power_off_ns" not in by_rmdir
     # Either way the queue is frozen and a grace period passes.
