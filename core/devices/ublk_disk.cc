@@ -24,20 +24,18 @@ UblkDisk::UblkDisk(const UblkDiskRequest& request)
   try {
     start(request);
   } catch (...) {
-    try {
-      remove();
-    } catch (const std::exception&) {
-      // What failed first says more.
-    }
+    give_up();
     throw;
   }
 }
 
-UblkDisk::~UblkDisk() {
+UblkDisk::~UblkDisk() { give_up(); }
+
+void UblkDisk::give_up() noexcept {
   try {
     remove();
   } catch (const std::exception&) {
-    // The server ends all the same, so the kernel gives up the device by itself.
+    server_.reset();  // without its server the kernel gives up the device by itself
   }
 }
 

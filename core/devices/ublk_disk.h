@@ -40,6 +40,7 @@ class UblkDisk {
 
  private:
   void start(const UblkDiskRequest& request);
+  void give_up() noexcept;
 
   UblkControl control_;
   ublk::DevInfo info_;

@@ -16,8 +16,8 @@ constexpr std::uint16_t kBatch = 32;
 std::vector<std::uint16_t> answers_of(const CompletionOrder& order, unsigned batches, std::uint16_t queue_id = 0) {
   HoldBack queue(order, queue_id);
   std::vector<std::uint16_t> answers;
-  for (std::uint16_t tag = 0; tag < batches * kBatch; ++tag) {
-    queue.take(tag);
+  for (unsigned tag = 0; tag < batches * kBatch; ++tag) {
+    queue.take(static_cast<std::uint16_t>(tag));
     if (tag % kBatch == kBatch - 1) queue.answer_surplus([&](std::uint16_t answered) { answers.push_back(answered); });
   }
   return answers;
