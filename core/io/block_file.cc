@@ -47,7 +47,7 @@ namespace {
 }  // namespace
 
 BlockFile::BlockFile(const std::string& path) : path_(path) {
-  struct stat about {};
+  struct stat about{};
   if (stat(path.c_str(), &about) != 0) throw_open_error(path, errno);
   if (!S_ISREG(about.st_mode) && !S_ISBLK(about.st_mode)) {
     throw Error(ErrorKind::kUsage, path + " is neither a file nor a block device", "name one that is");

@@ -1,6 +1,5 @@
 #include "workloads/stress_worker.h"
 
-
 #include "base/cancel.h"
 #include "base/error.h"
 #include "devices/undo.h"
