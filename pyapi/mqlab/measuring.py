@@ -108,7 +108,7 @@ def needed_for_rows(experiment: Experiment) -> Experiment:
         for case in experiment.cases
         if sides.get(case.id)
     )
-    return replace(experiment, cases=cases)
+    return experiment.with_cases(cases)
 
 
 class OpenedStore:

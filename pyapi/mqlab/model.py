@@ -206,6 +206,12 @@ class Experiment:
         curves = tuple(c for c in self.curves if set(c.cases) <= ids and {c.before, c.after} <= names)
         return replace(self, variants=chosen, cases=kept, rows=rows, curves=curves)
 
+    def with_cases(self, cases: tuple[Case, ...]) -> Experiment:
+        """With these cases alone; a row keeps its place on a real kernel if that is among them."""
+        ids = {case.id for case in cases}
+        names = {variant.id for variant in self.variants}
+        return replace(self, cases=cases, rows=tuple(_within(row, ids, names) for row in self.rows))
+
     def on_kernel(self) -> Experiment:
         """The same experiment with its rows as they are measured on a real kernel."""
         return replace(self, rows=tuple(row.on_kernel() for row in self.rows))

@@ -10,7 +10,9 @@ import pytest
 
 import mqlab
 from mqlab import targets
+from mqlab.discovery import find_experiment
 from mqlab.errors import SystemCallError, UnsupportedError
+from mqlab.measuring import needed_for_rows
 from mqlab.model import Case
 from mqlab.records import RunSamples, RunSpec
 from mqlab.reproduction import ReproductionRow
@@ -218,3 +220,12 @@ def test_options_reach_the_target_that_takes_them() -> None:
     finally:
         targets._entries["vm"] = kept
     assert given == [{"kernel": "image:/x"}]
+
+
+@pytest.mark.parametrize("id_", ["tags-srcu", "nvme-ns-remove", "plug-batch", "quiesce-rt"])
+@pytest.mark.parametrize("on_kernel", [False, True])
+def test_what_the_rows_need_is_a_whole_experiment(id_: str, on_kernel: bool) -> None:
+    """A row whose case on a real kernel is another one must not ask for that case in the sim."""
+    experiment = find_experiment(id_)
+    needed = needed_for_rows(experiment.on_kernel() if on_kernel else experiment)
+    assert {row.case for row in needed.rows} <= {case.id for case in needed.cases}
