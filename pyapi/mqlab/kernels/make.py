@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from mqlab.kernels.errors import BuildFailedError
 from mqlab.kernels.tools import Compiler, build_environment
+from mqlab.leash import on_leash
 
 __all__ = ["compiled_file", "run_make"]
 
@@ -49,8 +49,8 @@ def run_make(
     handed to make, so that what it locks stays locked for as long as any compiler runs, even when this
     process is killed; where setpriv is installed, they are then told to end.
     """
-    leash = ["setpriv", "--pdeathsig", "TERM", "--"] if shutil.which("setpriv") else []
-    command = [*leash, "nice", "-n", str(_NICENESS), "make", f"-j{jobs}", f"CC={compiler.command}", *targets]
+    make = ["nice", "-n", str(_NICENESS), "make", f"-j{jobs}", f"CC={compiler.command}", *targets]
+    command = on_leash(make, "TERM")
     with log.open("a", encoding="utf-8", errors="replace") as file:
         file.write(f"$ make {' '.join(targets)}\n")
         process = subprocess.Popen(

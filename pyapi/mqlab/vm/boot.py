@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mqlab.errors import MqlabError, SystemCallError, TimeoutError_
+from mqlab.leash import on_leash
 from mqlab.vm.counter import Counter
 from mqlab.vm.failed import keep_log
 from mqlab.vm.frames import Console, parse_console
@@ -169,7 +170,12 @@ def _start(command: list[str], machine: Machine, log: Path) -> subprocess.Popen[
         try:
             # A process group of its own: Ctrl-C is for mqlab, which then ends the guest itself.
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0, env=environment
+                on_leash(command, "KILL"),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                process_group=0,
+                env=environment,
             )
         except OSError as error:
             raise MqlabError(f"starting {command[0]} was answered with: {error}") from error
