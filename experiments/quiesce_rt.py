@@ -35,12 +35,12 @@ CURVE_CASES = tuple("8-vectors" if n == LOAD["hw_queues"] else f"hw-queues-{n}" 
 RACERS = ("before", "patch", "atomic-depth", "barriers", "no-guard", "atomic-depth-alone")
 
 # Hardware queues are all run at a completion only when more is in flight than the device takes at once
-# (8 x 32 against 128). The entropy pool's lock would be the bottleneck without add_random 0.
+# (8 x 32 against 64). The entropy pool's lock would be the bottleneck without add_random 0.
 SCSI = Guest(
     "scsi_irq_load",
     {"throughput_mb_s": "mb_per_s", "irq_threads_in_d": "irq_threads_in_d"},
     params={
-        "threads": 8, "depth": 32, "queue_depth": 128, "block_bytes": 4096,
+        "threads": 8, "depth": 32, "queue_depth": 64, "block_bytes": 4096,
         "duration_ms": 3000, "sample_every_ms": 30, "add_random": False,
     },
     clock="real",
@@ -55,7 +55,7 @@ SCSI = Guest(
 THROUGHPUT = GuestRow(host_cpus=8)
 MOST_AT_A_LOOK = GuestRow(
     statistic="max",
-    note="on a real kernel: virtio-scsi with 8 queues, 256 reads in flight at a queue depth of 128; the most "
+    note="on a real kernel: virtio-scsi with 8 queues, 256 reads in flight at a queue depth of 64; the most "
     "threads in D at one look, of one every 30 ms",
     quote="irq threads waited",
 )

@@ -5,8 +5,10 @@
 // tags are free when the reader's next batch comes. The measured window holds a steady state; its operations are reads.
 //
 // Thread safety: runs may overlap, but only one of them at a time has the measured window.
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -20,6 +22,9 @@ namespace {
 
 using devices::UblkDisk;
 using devices::UblkDiskRequest;
+
+// Several times as long as a server holds back what nothing comes after.
+constexpr std::chrono::milliseconds kPartitionScan{100};
 
 UblkDiskRequest disk_request(const Json& spec) {
   const Json& params = spec.at("params");
@@ -66,6 +71,8 @@ Json run(const Json& spec) {
   job.warmup_reads = 8ULL * job.shape.depth;
   job.shape.stall_limit = std::chrono::milliseconds(params.at("limit_ms").get<std::int64_t>());
   job.marks_window = true;
+  // The kernel may look for partitions after START has returned; what is held back of that is let go by then.
+  std::this_thread::sleep_for(kPartitionScan);
   const std::uint64_t let_go_before = disk.server().times_let_go();
   const io::ReadOutcome outcome = run_read_job(job);
   const std::uint64_t let_go = disk.server().times_let_go() - let_go_before;
