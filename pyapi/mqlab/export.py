@@ -31,14 +31,12 @@ def prepare_folder(folder: Path) -> None:
 
 
 def write_result(result: Result, folder: Path) -> list[Path]:
-    """ID-run.{txt,png,csv,json}, and ID-run-curves.png where the experiment has curves."""
-    from mqlab.plot import plot_curves, save_png
+    """ID-run.{txt,png,csv,json}, and ID-run-curves.png where curves were measured."""
+    from mqlab.plot import drawn_curves, plot_curves, save_png
 
     base = f"{result.experiment}-run"
     curves = (
-        [_write(folder / f"{base}-curves.png", save_png(plot_curves(result)))]
-        if result.definition.curves
-        else []
+        [_write(folder / f"{base}-curves.png", save_png(plot_curves(result)))] if drawn_curves(result) else []
     )
     return [
         *curves,
@@ -63,11 +61,11 @@ def write_matrix(matrix: Matrix, folder: Path) -> list[Path]:
 
 
 def write_reproduction(reproduction: Reproduction, folder: Path) -> list[Path]:
-    """For each thread THREAD.{txt,png,csv,json}, and THREAD-curves.png where its experiment has curves.
+    """For each thread THREAD.{txt,png,csv,json}, and THREAD-curves.png where curves were measured.
 
     What was not measured in the sim has its target in the names, as THREAD-vm.txt.
     """
-    from mqlab.plot import plot_curves, save_png
+    from mqlab.plot import drawn_curves, plot_curves, save_png
 
     written: list[Path] = []
     for id_ in dict.fromkeys(row.thread for row in reproduction.rows):
@@ -80,7 +78,7 @@ def write_reproduction(reproduction: Reproduction, folder: Path) -> list[Path]:
             _write(folder / f"{base}.csv", _rows_csv(part)),
             _write(folder / f"{base}.json", _json(part.to_dict())),
         ]
-        for result in (r for r in part.results if r.definition.curves):
+        for result in (r for r in part.results if drawn_curves(r)):
             beside = "" if result.target == target else f"-{result.target}"
             written.append(_write(folder / f"{base}-curves{beside}.png", save_png(plot_curves(result))))
     return written

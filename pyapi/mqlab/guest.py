@@ -41,7 +41,9 @@ class Guest:
 
     `fragment` is the kind of kernel (base, rt, debug), `devices` are emulated ones ("virtio-scsi:queues=8")
     and demand the clock "real", as does what needs CPUs that work at once; `why_real` says which it is.
-    `cpus` 0 means the case's own.
+    `cpus` 0 means the case's own. `runs` is how often a side is run by default, 0 as often as the target runs
+    all: a figure that hangs on chance, such as an order of completion, wants several seeds even where each is
+    exact.
     """
 
     workload: str
@@ -58,6 +60,7 @@ class Guest:
     memory_mib: int = 2048
     modules: tuple[str, ...] = ()
     kernel_args: tuple[str, ...] = ()
+    runs: int = 0
 
     def workload_params(self, case_params: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """What the agent's workload is given for a case with these parameters."""

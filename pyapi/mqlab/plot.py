@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mqlab.reproduction import Reproduction, ReproductionRow
     from mqlab.result import Result
 
-__all__ = ["plot_curves", "plot_matrix", "plot_reproduction", "plot_result", "save_png"]
+__all__ = ["drawn_curves", "plot_curves", "plot_matrix", "plot_reproduction", "plot_result", "save_png"]
 
 # Two hues that stay apart for the colour-blind and in grey.
 PUBLISHED: Final = "#4c4c4c"
@@ -163,8 +163,8 @@ def _legend(figure: Figure, with_sim: bool) -> None:
 
 
 def plot_result(result: Result) -> Figure:
-    """A panel for each metric and case with the runs of each variant; curves stand in `plot_curves`."""
-    drawn = {case for curve in result.definition.curves for case in curve.cases}
+    """A panel for each metric and case with the runs of each variant; drawn curves stand in `plot_curves`."""
+    drawn = {case for curve in drawn_curves(result) for case in curve.cases}
     panels = [
         (case.id, metric, rows)
         for metric in result.definition.metrics
@@ -187,8 +187,8 @@ def plot_result(result: Result) -> Figure:
 
 
 def plot_curves(result: Result) -> Figure:
-    """Only the experiment's curves."""
-    curves = [curve for curve in result.definition.curves if _curve_points(result, curve, curve.before)]
+    """Only the experiment's curves, of which there are two points at least."""
+    curves = drawn_curves(result)
     figure = _figure(9, max(len(curves), 1) * 3.4 + 0.4)
     if curves:
         grid = figure.subplots(len(curves), 1, squeeze=False)[:, 0]
@@ -196,6 +196,11 @@ def plot_curves(result: Result) -> Figure:
             _curve_panel(axes, result, curve)
     _under(figure, measured_on([result]))
     return figure
+
+
+def drawn_curves(result: Result) -> list[Curve]:
+    """The curves of the experiment that were measured; one point is none."""
+    return [c for c in result.definition.curves if len(_curve_points(result, c, c.before)) > 1]
 
 
 def plot_matrix(matrix: Matrix) -> Figure:
@@ -260,9 +265,9 @@ def _curve_panel(axes: Axes, result: Result, curve: Curve) -> None:
     metric = result.definition.metric(curve.metric)
     for variant, colour in ((curve.before, PUBLISHED), (curve.after, MEASURED)):
         points = _curve_points(result, curve, variant)
-        axes.plot(
-            *zip(*points, strict=True), "o-", color=colour, markersize=4, label=f"{variant}, {result.target}"
-        )
+        if points:  # the other side may not have been measured
+            label = f"{variant}, {result.target}"
+            axes.plot(*zip(*points, strict=True), "o-", color=colour, markersize=4, label=label)
     if curve.reference:
         xs, before, after = zip(*curve.reference, strict=True)
         axes.plot(

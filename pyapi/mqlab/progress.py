@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mqlab.execution import Progress
+from mqlab.telling import tell
 
 __all__ = ["build_progress", "progress_bar", "run_progress"]
 
@@ -42,11 +43,11 @@ def progress_bar(wanted: Progress | bool, title: str) -> Iterator[Progress | Non
 def run_progress(title: str) -> Iterator[Progress]:
     """For runs that take long: a bar where somebody looks, otherwise a line on stderr for each."""
 
-    def tell(done: int, planned: int, what: str) -> None:
-        print(f"mqlab: {title}: {done} of {planned}: {what}", file=sys.stderr, flush=True)
+    def say(done: int, planned: int, what: str) -> None:
+        tell(f"{title}: {done} of {planned}: {what}")
 
     with progress_bar(True, title) as shown:
-        yield shown or tell
+        yield shown or say
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def build_progress(title: str) -> Iterator[Callable[[int, int, str], None]]:
             bar.update(done - bar.n)
         elif time.monotonic() - said >= _LINE_EVERY_S:
             said = time.monotonic()
-            print(f"mqlab: {title}: {done} of about {planned} objects", file=sys.stderr, flush=True)
+            tell(f"{title}: {done} of about {planned} objects")
 
     try:
         yield show

@@ -32,7 +32,7 @@ def measured_on(results: Sequence[Result]) -> str:
     parts = [
         _join(seen["kernel"], "") if len(seen["kernel"]) < _MANY else f"{len(seen['kernel'])} kernels",
         f"HZ {_join(seen['hz'])}" if seen["hz"] else "",
-        f"{_join(seen['cpus'])} CPUs" if seen["cpus"] else "",
+        f"{_join(seen['cpus'])} {'CPU' if seen['cpus'] == {'1'} else 'CPUs'}" if seen["cpus"] else "",
         "target " + _join({r.target for r in results}),
         _join({r.record.clock for r in results}),
         f"{most} run{'s' if most > 1 else ''}",

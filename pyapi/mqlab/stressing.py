@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +12,7 @@ from mqlab.errors import SystemCallError, TimeoutError_, UnsupportedError, Usage
 from mqlab.kernels.find import find_kernel
 from mqlab.kernels.kernel import Kernel, config_value
 from mqlab.planning import check_count
+from mqlab.telling import tell
 from mqlab.vm.accel import choose_accelerator
 from mqlab.vm.boot import GuestError, GuestReport, GuestTimeoutError
 from mqlab.vm.guest import GuestSetup
@@ -103,17 +103,13 @@ class StressReport:
         return f"<pre>{html.escape(self.table())}</pre>"
 
 
-def _tell(line: str) -> None:
-    print(f"mqlab: {line}", file=sys.stderr, flush=True)
-
-
 def stress(
     kernel: str | None = None,
     *,
     seconds: int = 600,
     cpus: int = 4,
     seed: int = 1,
-    say: Callable[[str], None] = _tell,
+    say: Callable[[str], None] = tell,
     boot: Boot | None = None,
 ) -> StressReport:
     """Stresses a kernel in a guest, in real time, for `seconds`.

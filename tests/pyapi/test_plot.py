@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from mqlab.model import Curve, Experiment
-from mqlab.plot import plot_curves, save_png
+from mqlab.plot import drawn_curves, plot_curves, save_png
 from mqlab.published import Row, load_thread
 from mqlab.records import ResultRecord, RunRecord
 from mqlab.reproduction import Reproduction, ReproductionRow
@@ -128,3 +128,20 @@ def test_the_sim_is_drawn_between_published_and_real_kernel() -> None:
     assert not any("sim" in label for label in legend(replace(row, sim_before=None, sim_after=None)))
     values = {x for line in Reproduction((row,), ()).plot().axes[0].get_lines() for x in line.get_xdata()}
     assert {3.45, 4.1, 4.0, 0.06} <= values
+
+
+def test_a_curve_of_one_point_is_none_and_its_case_gets_a_panel(waits: Experiment) -> None:
+    curve = Curve("over count", "count", "wait_ms", ("short",), "before", "after")
+    done = result(replace(waits, curves=(curve,)))
+    assert drawn_curves(done) == []
+    assert any("short" in axes.get_title(loc="left") for axes in done.plot().axes)
+
+
+def test_a_curve_shows_the_side_that_was_measured_where_the_other_was_not(waits: Experiment) -> None:
+    curve = Curve("over count", "count", "wait_ms", ("short", "long"), "before", "after")
+    whole = result(replace(waits, curves=(curve,)))
+    before = tuple(run for run in whole.runs if run.variant == "before")
+    (axes,) = plot_curves(Result(replace(whole.record, runs=before))).axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["before, sim"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, ClassVar
 
 import pytest
@@ -17,6 +18,7 @@ from mqlab.model import Case
 from mqlab.records import RunSamples, RunSpec
 from mqlab.reproduction import ReproductionRow
 from mqlab.targets import Basis, Manner
+from mqlab.targets.vm import VmTarget
 
 CONDITIONS = {"kernel": "7.3.4", "hz": 1000, "cpus": 2}
 
@@ -229,3 +231,18 @@ def test_what_the_rows_need_is_a_whole_experiment(id_: str, on_kernel: bool) -> 
     experiment = find_experiment(id_)
     needed = needed_for_rows(experiment.on_kernel() if on_kernel else experiment)
     assert {row.case for row in needed.rows} <= {case.id for case in needed.cases}
+
+
+@pytest.mark.usefixtures("without_sim")
+def test_the_clock_told_is_that_of_the_cases_that_a_guest_does() -> None:
+    """quiesce-rt has cases for schedules of the engine as well, which no guest does."""
+    reproduction = mqlab.reproduce("quiesce-rt", target=MadeUp(), store=False, progress=False)
+    assert {result.record.clock for result in reproduction.results} == {"real time"}
+
+
+def test_a_figure_that_hangs_on_an_order_is_measured_with_several_seeds() -> None:
+    with closing(VmTarget("image:/nowhere")) as target:
+        runs = {c.id: target.manner(c) for c in find_experiment("plug-batch").cases if c.guest is not None}
+        assert {(manner.default_runs, manner.deterministic) for manner in runs.values()} == {(4, True)}
+        serial = find_experiment("tags-srcu").case("ublk-1000-serial")
+        assert target.manner(serial).default_runs == 1

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from mqlab.cli.options import json_option, print_json, say
+from mqlab.cli.options import json_option, print_json
+from mqlab.telling import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def fetch_command(source: str, refresh: bool, as_json: bool) -> None:
     from mqlab.kernels.find import find_kernel
 
     with _watched("kernel") as progress:
-        kernel = find_kernel(source, say=_tell, progress=progress, refresh=refresh)
+        kernel = find_kernel(source, say=tell, progress=progress, refresh=refresh)
     _show(kernel, as_json)
 
 
@@ -90,7 +91,7 @@ def build_command(
         _show_plan(plan_build(request), request, as_json)
         return
     with _watched("building") as progress:
-        kernel = build_kernel(request, say=_tell, progress=progress, jobs=jobs, refresh=refresh)
+        kernel = build_kernel(request, say=tell, progress=progress, jobs=jobs, refresh=refresh)
     _show(kernel, as_json)
 
 
@@ -152,7 +153,7 @@ def show_command(name: str, as_json: bool) -> None:
 
     if name.startswith(("source:", "tree:")):
         _refuse_unbuilt(name)
-    _show(find_kernel(name, say=_tell), as_json)
+    _show(find_kernel(name, say=tell), as_json)
 
 
 def _refuse_unbuilt(name: str) -> None:
@@ -183,10 +184,6 @@ def prune_command(max_size: str, as_json: bool) -> None:
     from mqlab.kernels.manage import parse_size, prune_cache
 
     _show_removed(prune_cache(parse_size(max_size)), as_json)
-
-
-def _tell(line: str) -> None:
-    say(f"mqlab: {line}")
 
 
 @contextmanager

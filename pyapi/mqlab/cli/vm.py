@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mqlab.cli.kernel import complete_kernel
-from mqlab.cli.options import experiment_argument, json_option, parse_settings, print_json, say
+from mqlab.cli.options import experiment_argument, json_option, parse_settings, print_json
+from mqlab.telling import tell
 
 if TYPE_CHECKING:
     from mqlab.repeating import Repetition
@@ -167,8 +168,4 @@ def shell_command(
         devices=devices,
     )
     chosen = kernel or os.environ.get("MQLAB_KERNEL") or _DEFAULT_KERNEL
-    open_shell(find_kernel(chosen, say=_tell), machine, command=command, say=_tell)
-
-
-def _tell(line: str) -> None:
-    say(f"mqlab: {line}")
+    open_shell(find_kernel(chosen, say=tell), machine, command=command, say=tell)

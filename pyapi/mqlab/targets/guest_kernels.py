@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,6 +14,7 @@ from mqlab.kernels.kernel import Kernel, config_value
 from mqlab.kernels.patch_file import PatchSelection
 from mqlab.kernels.request import KernelRequest, parse_request
 from mqlab.records import RunSpec
+from mqlab.telling import tell
 
 __all__ = ["GuestKernels"]
 
@@ -27,10 +27,6 @@ _GIVE_SOURCE = "give --kernel source:7.3 or tree:PATH@REF, which patches can be 
 
 def _never() -> bool:
     return False
-
-
-def _tell(line: str) -> None:
-    print(f"mqlab: {line}", file=sys.stderr, flush=True)
 
 
 class _Progress:
@@ -64,7 +60,7 @@ class GuestKernels:
         kernel: str | None = None,
         thread_files: Path | None = None,
         kernels: Mapping[str, str] | None = None,
-        say: Callable[[str], None] = _tell,
+        say: Callable[[str], None] = tell,
         cancellation: Callable[[], Callable[[], bool]] = lambda: _never,
     ) -> None:
         self._cancellation = cancellation

@@ -8,7 +8,6 @@ busy this machine is. A case that this mode cannot hold truly runs in real time,
 from __future__ import annotations
 
 import hashlib
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from mqlab.targets.base import Basis, Manner
 from mqlab.targets.guest_counts import count_counters, count_samples
 from mqlab.targets.guest_kernels import GuestKernels
 from mqlab.targets.guest_samples import metric_samples
+from mqlab.telling import tell
 from mqlab.vm.accel import Choice, choose_accelerator
 from mqlab.vm.boot import GuestReport
 from mqlab.vm.guest import GuestRun, GuestSetup
@@ -69,7 +69,8 @@ class VmTarget:
         """Real time with enough runs for a test where the guest demands it, else one exact run."""
         if case.guest is not None and case.guest.clock == "real":
             return Manner(_REAL_TIME, False, _REAL_TIME_RUNS)
-        return Manner(_DETERMINISTIC, True, self.default_runs)
+        runs = case.guest.runs if case.guest is not None else 0
+        return Manner(_DETERMINISTIC, True, runs or self.default_runs)
 
     def run(self, spec: RunSpec) -> RunSamples:
         guest = _guest_of(spec)
@@ -102,7 +103,7 @@ class VmTarget:
         if guest.clock != "real":
             return Choice("tcg")
         with self._lock:
-            return choose_accelerator(qemu, kernel.image, agent, say=_tell)
+            return choose_accelerator(qemu, kernel.image, agent, say=tell)
 
     def prepare(self) -> tuple[Qemu, bytes]:
         """Emulator and agent, found once; UnsupportedError says what is missing."""
@@ -185,10 +186,6 @@ def _guest_of(spec: RunSpec) -> Guest:
             "measure it with --target sim",
         )
     return spec.guest
-
-
-def _tell(line: str) -> None:
-    print(f"mqlab: {line}", file=sys.stderr, flush=True)
 
 
 def _machine(spec: RunSpec, guest: Guest, accel: Accelerator) -> Machine:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from mqlab.parameters import Scalar
 from mqlab.progress import build_progress, run_progress
 from mqlab.result import Result
 from mqlab.store import Store
+from mqlab.telling import tell
 from mqlab.trying.cases import check_settings, trial_experiment
 from mqlab.trying.rows import Rows
 from mqlab.trying.series import Series, read_series
@@ -34,10 +34,6 @@ DEFAULT_MARGIN = 0.02
 _FLOOR_RUNS = 2
 
 Say = Callable[[str], None]
-
-
-def _tell(line: str) -> None:
-    print(f"mqlab: {line}", file=sys.stderr, flush=True)
 
 
 def try_series(
@@ -56,7 +52,7 @@ def try_series(
     params: Mapping[str, Scalar] | None = None,
     label: str = "",
     store: Store | str | bool | None = None,
-    say: Say = _tell,
+    say: Say = tell,
 ) -> Trial:
     """Tries the series in `file` (a thread, mbox, patch), or the `commits` BASE..HEAD of the git tree `file`.
 
@@ -86,7 +82,7 @@ class Trying:
     per_patch: bool = False
     margin: float = DEFAULT_MARGIN
     wanted: Wanted = field(default_factory=Wanted)
-    say: Say = _tell
+    say: Say = tell
     experiments: list[Experiment] = field(default_factory=list)
     kernels: TrialKernels = field(default_factory=TrialKernels)
     findings: list[Finding] = field(default_factory=list)

@@ -166,8 +166,9 @@ TEST_CASE("two disks of a set are deleted one after another under the write lock
   const TimeNs in_turn = deleting(2, ElvFlagLock::kWrite);
   // At once: the second may just miss the grace period of the first (4 ticks) and the tick that starts its own.
   CHECK(at_once <= one + 5 * kMs);
+  // In turn: a removal more. On a real 7.3.4 each further namespace of a controller takes 5.2 ms under the write lock.
   CHECK(in_turn >= 2 * one);
-  CHECK(in_turn >= at_once + 3 * kMs);
+  CHECK(in_turn >= at_once + 4 * kMs);
 }
 
 TEST_CASE("an elevator switch from sysfs is refused once the disk is being deleted, under either lock") {
