@@ -19,8 +19,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -32,6 +30,7 @@
 #include "agent/symbols.h"
 #include "agent/watchdog.h"
 #include "base/error.h"
+#include "base/text_file.h"
 
 namespace mqlab::agent {
 namespace {
@@ -48,11 +47,6 @@ constexpr unsigned kWatchdogMessages = 1000000;
 constexpr int kSyslogReadAll = 3;
 constexpr int kSyslogConsoleOff = 6;
 constexpr int kSyslogSizeBuffer = 10;
-
-std::string text_of(const char* path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 bool has_word(const std::string& line, std::string_view word) {
   const std::string padded = ' ' + line.substr(0, line.find('\n')) + ' ';

@@ -2,11 +2,10 @@
 
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "base/error.h"
+#include "base/text_file.h"
 
 namespace mqlab::agent {
 namespace {
@@ -47,10 +46,7 @@ std::optional<CpuTimes> parse_cpu_times(std::string_view proc_stat) {
 }
 
 QuietMachine this_machine() {
-  return {[] {
-            std::ifstream file("/proc/stat");
-            return std::string(std::istreambuf_iterator<char>(file), {});
-          },
+  return {[] { return text_of("/proc/stat"); },
           [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); },
           [] {
             return std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -3,26 +3,18 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "agent/marks.h"
 #include "agent/symbols.h"
 #include "base/error.h"
+#include "base/text_file.h"
 #include "workloads/workload.h"
 
 namespace mqlab::agent {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string first_line_of(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 Json run_job(const Json& job) {
   const auto name = job.at("workload").get<std::string>();

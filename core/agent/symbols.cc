@@ -1,8 +1,5 @@
 #include "agent/symbols.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -11,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text_file.h"
+
 namespace mqlab::agent {
 namespace {
 
@@ -18,21 +17,6 @@ struct Function {
   std::uint64_t address = 0;
   std::string_view name;
 };
-
-// A stream would cost several times as much, and a kernel has a quarter of a million symbols.
-std::string whole_file(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  std::string text;
-  std::array<char, 1U << 16U> part{};
-  for (;;) {
-    const ssize_t got = read(fd, part.data(), part.size());
-    if (got <= 0) break;
-    text.append(part.data(), static_cast<std::size_t>(got));
-  }
-  close(fd);
-  return text;
-}
 
 bool is_code(char type) { return type == 't' || type == 'T' || type == 'w' || type == 'W'; }
 
@@ -56,7 +40,7 @@ std::vector<Function> parse(std::string_view text) {
 }  // namespace
 
 std::string kernel_functions(const std::string& kallsyms) {
-  const std::string text = whole_file(kallsyms);
+  const std::string text = text_of(kallsyms);
   std::vector<Function> functions = parse(text);
   std::stable_sort(functions.begin(), functions.end(),
                    [](const Function& a, const Function& b) { return a.address < b.address; });

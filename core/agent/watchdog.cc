@@ -2,19 +2,15 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
+
+#include "base/text_file.h"
 
 namespace mqlab::agent {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // "PID (NAME) STATE ...", where the name may hold anything.
 bool sleeps_uninterruptibly(const std::string& stat) {

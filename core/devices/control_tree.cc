@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace mqlab::devices {
@@ -47,19 +48,11 @@ constexpr milliseconds kBusyPause{10};
   }
 }
 
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {
-    if (fd_ < 0) fail("opening " + path, errno);
-  }
-  ~Descriptor() { close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+Descriptor open_attribute(const std::string& path, int flags) {
+  Descriptor file(open(path.c_str(), flags | O_CLOEXEC));
+  if (!file.is_open()) fail("opening " + path, errno);
+  return file;
+}
 
 }  // namespace
 
@@ -78,7 +71,7 @@ std::vector<std::string> KernelTree::list(const std::string& path) const {
 }
 
 std::string KernelTree::read(const std::string& path) const {
-  const Descriptor file(path, O_RDONLY);
+  const Descriptor file = open_attribute(path, O_RDONLY);
   std::string text;
   std::array<char, 4096> buffer{};
   for (;;) {
@@ -93,7 +86,7 @@ std::string KernelTree::read(const std::string& path) const {
 }
 
 void KernelTree::write(const std::string& path, const std::string& text) {
-  const Descriptor file(path, O_WRONLY);
+  const Descriptor file = open_attribute(path, O_WRONLY);
   while (::write(file.get(), text.data(), text.size()) < 0) {
     if (errno != EINTR) fail("writing '" + text + "' to " + path, errno);
   }

@@ -6,12 +6,12 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor.h"
+#include "base/text_file.h"
 #include "devices/task_stack.h"
 
 namespace mqlab::devices {
@@ -19,29 +19,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // A file of proc that is read again and again, from its beginning.
 class ProcFile {
  public:
-  explicit ProcFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~ProcFile() {
-    if (fd_ >= 0) close(fd_);
-  }
-  ProcFile(const ProcFile&) = delete;
-  ProcFile& operator=(const ProcFile&) = delete;
+  explicit ProcFile(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
 
   // What there is now, as far as a page of it goes; empty when the task is gone or nobody may know.
   std::string_view text() {
-    const ssize_t size = fd_ < 0 ? -1 : pread(fd_, page_.data(), page_.size(), 0);
+    const ssize_t size = pread(file_.get(), page_.data(), page_.size(), 0);
     return {page_.data(), size < 0 ? 0 : static_cast<std::size_t>(size)};
   }
 
  private:
-  int fd_;
+  Descriptor file_;
   std::array<char, 4096> page_{};
 };
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace mqlab::devices {
@@ -14,12 +15,9 @@ namespace {
 
 // 0, or the errno. One write, as the kernel wants it.
 int try_write(const std::string& path, const std::string& value) {
-  const int fd = open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
-  if (fd < 0) return errno;
-  const ssize_t done = write(fd, value.data(), value.size());
-  const int err = done < 0 ? errno : 0;
-  close(fd);
-  return err;
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  if (!file.is_open()) return errno;
+  return write(file.get(), value.data(), value.size()) < 0 ? errno : 0;
 }
 
 }  // namespace

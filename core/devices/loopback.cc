@@ -3,12 +3,12 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace mqlab::devices {
@@ -21,24 +21,11 @@ constexpr const char* kName = "lo";
               "use a kernel with CONFIG_INET, and run as root or bring lo up (ip link set lo up)", err);
 }
 
-class Socket {
- public:
-  Socket() : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    if (fd_ < 0) fail("making a socket", errno);
-  }
-  ~Socket() { close(fd_); }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 }  // namespace
 
 void bring_loopback_up() {
-  const Socket socket;
+  const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) fail("making a socket", errno);
   ifreq request{};
   std::strncpy(request.ifr_name, kName, sizeof request.ifr_name - 1);
   if (ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) fail("asking for the state of lo", errno);

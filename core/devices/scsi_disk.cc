@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <vector>
 
 #include "base/error.h"
+#include "base/text_file.h"
 
 namespace mqlab::devices {
 namespace {
@@ -21,13 +21,6 @@ std::vector<std::string> names_in(const fs::path& folder) {
     names.push_back(entry.path().filename());
   std::ranges::sort(names);
   return names;
-}
-
-std::string first_line_of(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
 }
 
 // A SCSI device is called HOST:CHANNEL:TARGET:LUN.

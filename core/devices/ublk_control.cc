@@ -1,13 +1,13 @@
 #include "devices/ublk_control.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "io/ring.h"
 #include "io/uring_abi.h"
@@ -90,12 +90,9 @@ void throw_unless_gone(std::uint32_t op, std::string_view name, std::uint32_t id
 struct UblkControl::State {
   explicit State(std::chrono::milliseconds time_limit)
       : limit(time_limit), fd(open_control()), ring({.entries = 4, .sqe128 = true}) {}
-  ~State() { close(fd); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
 
   std::chrono::milliseconds limit;
-  int fd;
+  Descriptor fd;
   io::Ring ring;
   CommandBuffer buffer{};
 };
@@ -126,7 +123,7 @@ std::int32_t UblkControl::execute_once(std::uint32_t op, std::string_view name, 
   io_uring_sqe* sqe = state.ring.next_sqe();
   if (sqe == nullptr) throw Error(ErrorKind::kInternal, "the control ring is full", "report this");
   io::set_uring_command(*sqe, op);
-  sqe->fd = state.fd;
+  sqe->fd = state.fd.get();
   std::memcpy(io::Ring::command_area(sqe), &command, sizeof command);
   const auto completion = state.ring.wait(state.limit);
   if (!completion) {

@@ -14,7 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/mapping.h"
 #include "io/ring.h"
 #include "io/uring_abi.h"
 
@@ -54,25 +56,11 @@ std::size_t round_to_page(std::size_t size) {
   return (size + page - 1) / page * page;
 }
 
-class Region {
- public:
-  Region(int fd, std::size_t size, int protection, int flags, std::size_t offset) : size_(size) {
-    address_ = mmap(nullptr, size, protection, flags, fd, static_cast<off_t>(offset));
-    if (address_ == MAP_FAILED) {
-      throw Error(ErrorKind::kSystem,
-                  std::string("mapping memory of a ublk queue was answered with ") + std::strerror(errno),
-                  "free memory, or ask for fewer queues or a smaller depth", errno);
-    }
-  }
-  ~Region() { munmap(address_, size_); }
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-  const void* address() const { return address_; }
-
- private:
-  void* address_;
-  std::size_t size_;
-};
+Mapping map_pages(int fd, std::size_t size, int protection, int flags, std::size_t offset) {
+  return {{.size_bytes = size, .protection = protection, .flags = flags, .fd = fd, .offset_bytes = offset},
+          "memory of a ublk queue",
+          "free memory, or ask for fewer queues or a smaller depth"};
+}
 
 // One hardware queue: its ring, descriptors and buffers.
 class Queue {
@@ -83,10 +71,10 @@ class Queue {
         depth_(info.queue_depth),
         buffer_size_(info.max_io_buf_bytes),
         held_(order, id),
-        descriptors_(fd, round_to_page(depth_ * sizeof(ublk::IoDesc)), PROT_READ, MAP_SHARED | MAP_POPULATE,
-                     id * round_to_page(ublk::kMaxQueueDepth * sizeof(ublk::IoDesc))),
-        buffers_(-1, static_cast<std::size_t>(depth_) * buffer_size_, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0) {}
+        descriptors_(map_pages(fd, round_to_page(depth_ * sizeof(ublk::IoDesc)), PROT_READ, MAP_SHARED | MAP_POPULATE,
+                               id * round_to_page(ublk::kMaxQueueDepth * sizeof(ublk::IoDesc)))),
+        buffers_(map_pages(-1, static_cast<std::size_t>(depth_) * buffer_size_, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0)) {}
 
   void run(const std::atomic<bool>& ending, std::atomic<std::uint64_t>& served, std::atomic<std::uint64_t>& let_go) {
     // The ring is made here because a ublk command must come from one task.
@@ -116,7 +104,7 @@ class Queue {
 
  private:
   std::int32_t bytes_of(std::uint16_t tag) const {
-    const auto* all = static_cast<const ublk::IoDesc*>(descriptors_.address());
+    const auto* all = reinterpret_cast<const ublk::IoDesc*>(descriptors_.bytes().data());
     const std::uint32_t op = all[tag].op_flags & 0xffU;
     if (op != ublk::kOpRead && op != ublk::kOpWrite) return 0;
     return static_cast<std::int32_t>(all[tag].nr_sectors << 9U);
@@ -131,7 +119,7 @@ class Queue {
     command.q_id = id_;
     command.tag = tag;
     command.result = result;
-    command.addr = reinterpret_cast<std::uint64_t>(buffers_.address()) + tag * buffer_size_;
+    command.addr = reinterpret_cast<std::uint64_t>(buffers_.bytes().data()) + tag * buffer_size_;
     io::set_uring_command(*sqe, op);
     sqe->fd = fd_;
     sqe->user_data = tag;
@@ -143,8 +131,8 @@ class Queue {
   std::uint16_t depth_;
   std::uint64_t buffer_size_;
   HoldBack held_;
-  Region descriptors_;
-  Region buffers_;
+  Mapping descriptors_;
+  Mapping buffers_;
 };
 
 }  // namespace
@@ -153,7 +141,7 @@ struct UblkNullServer::State {
   State(const ublk::DevInfo& info, const CompletionOrder& order) : fd(open_char_device(info.dev_id)) {
     try {
       for (std::uint16_t id = 0; id < info.nr_hw_queues; ++id) {
-        queues.push_back(std::make_unique<Queue>(fd, info, id, order));
+        queues.push_back(std::make_unique<Queue>(fd.get(), info, id, order));
       }
       failures.resize(queues.size());
       for (std::size_t id = 0; id < queues.size(); ++id) {
@@ -193,11 +181,10 @@ struct UblkNullServer::State {
 
   void close_all() {
     queues.clear();
-    if (fd >= 0) close(fd);
-    fd = -1;
+    fd = Descriptor();
   }
 
-  int fd;
+  Descriptor fd;
   std::atomic<bool> ending{false};
   std::atomic<std::uint64_t> served{0};
   std::atomic<std::uint64_t> let_go{0};

@@ -4,10 +4,8 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "base/error.h"
 
@@ -52,26 +50,16 @@ BlockFile::BlockFile(const std::string& path) : path_(path) {
   if (!S_ISREG(about.st_mode) && !S_ISBLK(about.st_mode)) {
     throw Error(ErrorKind::kUsage, path + " is neither a file nor a block device", "name one that is");
   }
-  fd_ = open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
-  if (fd_ < 0) throw_open_error(path, errno);
+  file_ = Descriptor(open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  if (!file_.is_open()) throw_open_error(path, errno);
   if (S_ISREG(about.st_mode)) {
     size_bytes_ = static_cast<std::uint64_t>(about.st_size);
     return;
   }
   int logical_bytes = 0;
-  if (ioctl(fd_, BLKSSZGET, &logical_bytes) == 0) alignment_bytes_ = static_cast<std::uint32_t>(logical_bytes);
-  ioctl(fd_, BLKGETSIZE64, &size_bytes_);  // stays 0, and so no block, where it is refused
+  if (ioctl(descriptor(), BLKSSZGET, &logical_bytes) == 0) alignment_bytes_ = static_cast<std::uint32_t>(logical_bytes);
+  ioctl(descriptor(), BLKGETSIZE64, &size_bytes_);  // stays 0, and so no block, where it is refused
 }
-
-BlockFile::~BlockFile() {
-  if (fd_ >= 0) close(fd_);
-}
-
-BlockFile::BlockFile(BlockFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      fd_(std::exchange(other.fd_, -1)),
-      size_bytes_(other.size_bytes_),
-      alignment_bytes_(other.alignment_bytes_) {}
 
 std::uint64_t BlockFile::blocks_of(std::uint32_t block_bytes) const {
   if (block_bytes == 0 || block_bytes % alignment_bytes_ != 0) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/descriptor.h"
+
 namespace mqlab::io {
 
 class BlockFile {
@@ -13,13 +15,8 @@ class BlockFile {
   // Throws kUnsupported where direct reads or the right to read are missing, kUsage where there is no such file,
   // kSystem on anything else.
   explicit BlockFile(const std::string& path);
-  ~BlockFile();
-  BlockFile(BlockFile&& other) noexcept;
-  BlockFile(const BlockFile&) = delete;
-  BlockFile& operator=(const BlockFile&) = delete;
-  BlockFile& operator=(BlockFile&&) = delete;
 
-  int descriptor() const noexcept { return fd_; }
+  int descriptor() const noexcept { return file_.get(); }
   const std::string& path() const noexcept { return path_; }
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }
 
@@ -28,7 +25,7 @@ class BlockFile {
 
  private:
   std::string path_;
-  int fd_ = -1;
+  Descriptor file_;
   std::uint64_t size_bytes_ = 0;
   std::uint32_t alignment_bytes_ = 512;  // of a direct read
 };

@@ -9,20 +9,19 @@
 #include <cstddef>
 #include <span>
 
+#include "base/mapping.h"
+
 namespace mqlab::io {
 
 class Memory {
  public:
   // Zeroed and page aligned. Throws kSystem when there is none.
   explicit Memory(std::size_t size_bytes);
-  ~Memory();
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
 
-  std::span<std::byte> bytes() const noexcept { return bytes_; }
+  std::span<std::byte> bytes() const noexcept { return pages_.bytes(); }
 
  private:
-  std::span<std::byte> bytes_;
+  Mapping pages_;
 };
 
 }  // namespace mqlab::io

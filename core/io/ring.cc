@@ -11,7 +11,9 @@
 #include <cstring>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/mapping.h"
 #include "io/uring_abi.h"
 
 namespace mqlab::io {
@@ -43,40 +45,24 @@ void store_release(std::uint32_t* word, std::uint32_t value) { __atomic_store_n(
   }
 }
 
-class Mapping {
+// One of the ring's three shared areas.
+class Area {
  public:
-  Mapping(int fd, std::size_t size, std::uint64_t offset) : size_(size) {
-    address_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, static_cast<off_t>(offset));
-    if (address_ == MAP_FAILED) {
-      throw Error(ErrorKind::kSystem,
-                  std::string("mapping an io_uring queue was answered with ") + std::strerror(errno),
-                  "raise RLIMIT_MEMLOCK (ulimit -l) or free memory", errno);
-    }
-  }
-  ~Mapping() { munmap(address_, size_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
+  Area(int fd, std::size_t size, std::uint64_t offset)
+      : pages_({.size_bytes = size,
+                .protection = PROT_READ | PROT_WRITE,
+                .flags = MAP_SHARED | MAP_POPULATE,
+                .fd = fd,
+                .offset_bytes = offset},
+               "an io_uring queue", "raise RLIMIT_MEMLOCK (ulimit -l) or free memory") {}
 
   template <class T>
   T* at(std::uint32_t offset) const {
-    return reinterpret_cast<T*>(static_cast<std::byte*>(address_) + offset);
+    return reinterpret_cast<T*>(pages_.bytes().data() + offset);
   }
 
  private:
-  void* address_;
-  std::size_t size_;
-};
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
+  Mapping pages_;
 };
 
 struct NamedFlag {
@@ -149,9 +135,9 @@ struct Ring::Mapped {
   std::size_t sqe_size;
   io_uring_params params;
   Descriptor fd;
-  Mapping sq;
-  Mapping cq;
-  Mapping sqes;
+  Area sq;
+  Area cq;
+  Area sqes;
   std::uint32_t local_tail;
 };
 

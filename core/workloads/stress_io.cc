@@ -1,13 +1,13 @@
 // Worker of a stress run that reads and writes live devices, several requests at a time.
 #include <fcntl.h>
 #include <linux/io_uring.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <new>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "io/ring.h"
 #include "workloads/stress_worker.h"
@@ -21,19 +21,11 @@ constexpr std::size_t kBlockBytes = 4096;
 constexpr std::uint64_t kBlocks = 4096;  // at the start of a device; every stress device is larger
 constexpr std::chrono::milliseconds kPause{2};
 
-class File {
- public:
-  explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC)) {
-    if (fd_ < 0) throw system_error("opening " + path, errno);
-  }
-  ~File() { close(fd_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+Descriptor open_disk(const std::string& path) {
+  Descriptor file(open(path.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC));
+  if (!file.is_open()) throw system_error("opening " + path, errno);
+  return file;
+}
 
 // Ring and buffers go together: while a request is under way the kernel may write to them.
 struct Channel {
@@ -63,15 +55,15 @@ class IoWorker final : public StressWorker {
       return;
     }
     path_ = "/dev/" + *name;
-    std::unique_ptr<File> file;
+    Descriptor file;
     const StressOp op = random_.below(2) == 0 ? StressOp::kRead : StressOp::kWrite;
     try {
-      file = std::make_unique<File>(path_);
+      file = open_disk(path_);
     } catch (const Error& error) {
       attempt(op, [&] { throw Error(error); });
       return;
     }
-    burst(file->get());
+    burst(file.get());
   }
 
  private:
